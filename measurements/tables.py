@@ -200,7 +200,7 @@ def demo(results: Results) -> str:
         for learner in learners
     }
     best_first = sorted(learners, key=lambda name: -float(np.mean(runs_of[name])))
-    lines = ["", "```", f" {'who chooses':<11}" + "".join(f"{f'ε={e}':>12}" for e in DEMO_EPSILONS)]
+    lines = ["", "```", f" {'learner':<11}" + "".join(f"{f'ε={e}':>12}" for e in DEMO_EPSILONS)]
     for name in best_first:
         cells = []
         for values in runs_of[name]:

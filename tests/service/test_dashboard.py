@@ -198,7 +198,7 @@ def test_numbers_on_the_overview_follow_the_store(tmp_path: Path) -> None:
     number = store.placement("page", PlacementFacts("all", ("a", "b"), 1, "full", None))
     assert "the trainer is creating the learner" in visitor.get("/").text
     store.menu(number, kind="random", slots=1, first=0, end=1_234, filler=(0,))
-    assert "the first release comes after about 1,234 people" in visitor.get("/").text
+    assert "the first comes after about 1,234 users" in visitor.get("/").text
     store.hand_out(number, 77_777)
     assert "77,777" in visitor.get("/").text
     store.beat("placement page", "waits, and is tried again")
@@ -216,7 +216,7 @@ def test_that_tastes_changed_is_said_among_what_changed(tmp_path: Path) -> None:
     store.menu(number, first=9_000, remembers_from=7_500, **said)
     store.menu(number, first=9_500, remembers_from=7_500, **said)
     found = visitor.get("/placements/page").text
-    assert found.count("what was learned before round 7,500 is forgotten") == 1
+    assert found.count("data before round 7,500 is no longer used") == 1
 
 
 def test_how_many_answer_is_said_where_it_was_published(tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ def test_a_plan_before_anything_is_made(shop: FakeStore, visitor: Visitor) -> No
         assert 'role="alert"' in refused.text
         assert "Forecast</h2>" not in refused.text
     assert "key for the role operate" in Visitor(shop, "the auditor's").get("/plan", form).text
-    assert "no plans to be had" in Visitor(shop, planner=None).get("/plan", form).text
+    assert "has no planner" in Visitor(shop, planner=None).get("/plan", form).text
 
 
 def test_front_ends_show_it_beside_the_api(tmp_path: Path) -> None:

@@ -94,9 +94,7 @@ def test_hindsight_stands_in_for_who_was_not_run() -> None:
 def test_without_a_day_or_today_nothing_is_said_of_them() -> None:
     assert hits_a_day(tiny()) == []
     columns, rows = hits_table(replace(tiny(("random",)), per_day=PerDay(10)), PerDay(10))
-    assert columns == ["who chooses", "hits a day"], (
-        "nobody is private, nobody knows of today, there is one run"
-    )
+    assert columns == ["learner", "hits a day"], "nobody is private, nobody knows of today, there is one run"
     assert [row[0] for row in rows] == ["greedy in hindsight", "random"]
     assert "today" not in str(tiny().as_json()) + " ".join(row[0] for row in table_rows(tiny()))
 

@@ -205,7 +205,7 @@ def test_a_sweep_of_one_simulation_has_the_format_of_that() -> None:
 
 def test_one_table_for_each_simulation(found: Sweep) -> None:
     for table in tables(found):
-        assert [column.header for column in table.columns] == ["who chooses", "ε=0.5", "ε=5"]
+        assert [column.header for column in table.columns] == ["learner", "ε=0.5", "ε=5"]
         assert table.row_count == 3
     narrow = tables(sweep(ONE, slots=2, seeds=1, jobs=1))
     assert narrow[0].columns[1].header == "payoff"

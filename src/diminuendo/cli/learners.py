@@ -27,7 +27,7 @@ def learners_command(
     ] = None,
     plugin: Plugins = None,
 ) -> None:
-    """What learners there are, what each promises, proves and keeps, and when to take it."""
+    """What learners there are: guarantee, regret bound, what each stores, and when to use it."""
     make_room(json_file)
     records = learners_as_json()
     written = json.dumps(records, indent=2, ensure_ascii=False)
@@ -64,7 +64,7 @@ def show_learners(records: list[dict[str, Any]]) -> None:
 
     roles = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     roles.add_column("role", no_wrap=True)
-    roles.add_column("what for, and who plays it")
+    roles.add_column("what for, and who learner")
     for role, by_feedback in ROLES.items():
         plays = ", ".join(f"{learner} ({feedback})" for feedback, learner in by_feedback.items())
         roles.add_row(role, f"{ABOUT[role]}: {plays}")
@@ -77,7 +77,7 @@ def _table(records: list[dict[str, Any]]) -> Table:
     """A row for each learner, with a column that says when to take it."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     widths = {"privacy": 8, "keeps": 9}  # what is longer takes two lines, so that the last column has room
-    for name in (*FACTS, "take it"):
+    for name in (*FACTS, "use it"):
         table.add_column(name, no_wrap=name in ("learner", "regret"), max_width=widths.get(name))
     for record in records:
         table.add_row(*_facts(record), record["when"])
@@ -92,7 +92,7 @@ def _lines(records: list[dict[str, Any]]) -> Text:
     lines = Text(f"{head}\n", style="bold")
     for record, facts in zip(records, told, strict=True):
         lines.append(f"{facts}\n", style="not bold")
-        lines.append(f"    take it {record['when']}\n", style="not bold dim")
+        lines.append(f"    use it {record['when']}\n", style="not bold dim")
     return lines
 
 

@@ -31,7 +31,7 @@ def ledger_command(
     found = audit(file, expect=head)
     budget = found.budget
     table = Table(box=box.SIMPLE)
-    for name in ("charge", "what for", "cost by itself, epsilon"):
+    for name in ("charge", "purpose", "cost alone, epsilon"):
         table.add_column(name, justify="right" if name.endswith("epsilon") else "left")
     for number, charge in list(enumerate(found.charges, start=1))[-last:] if last > 0 else []:
         alone = budget.counting.epsilon(charge.event, budget.delta, budget.unit.rounds)
@@ -40,14 +40,13 @@ def ledger_command(
     lines = [
         f"Budget   {budget}",
         f"Spent    epsilon {found.spent():.6g} of {budget.epsilon:g}, in {charged}:",
-        "         the most that one person has paid, not a share of the people; much is charged for beforehand.",
-        "         A learner that was begun fits to the end of its run, unless others spend on this ledger.",
-        f"Drawn    {len(found.drawn)} releases"
-        + ("" if found.guarantee().secure_coins else ", seeded: worth nothing"),
-        f"Checked  every line fits the one before; head {found.head}",
+        "         the largest cost of any one user, not a share of the users; learners charge in advance.",
+        "         The budget covers a running learner to its end, unless others charge this ledger.",
+        f"Releases {len(found.drawn)}" + ("" if found.guarantee().secure_coins else ", seeded: no privacy"),
+        f"Checked  every entry matches the hash of the one before; head {found.head}",
     ]
     if torn := load(file).torn:
-        lines.append("Note     the last line is unfinished, as after a crash; nothing was drawn on it")
+        lines.append("Note     the last line is incomplete, as after a crash; nothing was released on it")
     console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
     if found.charges and last > 0:
         console.print(table)

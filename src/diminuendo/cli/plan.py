@@ -133,14 +133,14 @@ def show_plan(found: Plan, daily: DayForecast | None = None) -> None:
     """The answer first, then the numbers behind it."""
     setting = found.setting
     say(
-        f"{setting.slots} of {setting.n_items:,} things for {setting.rounds:,} people, {setting.feedback} feedback, "
+        f"{setting.slots} of {setting.n_items:,} items, {setting.rounds:,} users, {setting.feedback} feedback, "
         f"epsilon {setting.epsilon:g}, delta {setting.delta:g}{_waits(setting)}"
     )
     console.print()
     console.print(_answer(found))
     console.print()
     if found.prices:
-        say("What epsilon buys, by forecast")
+        say("Forecast by epsilon")
         console.print(_price_table(found))
     if daily is not None:
         _show_day(found, daily)
@@ -150,8 +150,8 @@ def show_plan(found: Plan, daily: DayForecast | None = None) -> None:
     say("All learners for this setting")
     console.print(_candidates(found))
     say(
-        "ε: proved here, and by the paper's own analysis. Regret: proved, at most this much per person below "
-        "(1 - 1/e) of the best slate, whatever people want; - where that says nothing.",
+        "ε: proved here, and by the paper's own analysis. Regret: proved, at most this much per user below "
+        "(1 - 1/e) of the best slate, for every sequence of users; - where that is vacuous.",
         style="dim",
     )
     for note in dict.fromkeys(note for one in found.candidates for note in one.notes):
@@ -170,7 +170,7 @@ def _waits(setting: Setting) -> str:
     if not said:
         return ""
     share = patience.ahead / setting.rounds
-    lost = f" (of the first {share:.1%} of people nothing is known in time)" if patience.ahead else ""
+    lost = f" (of the first {share:.1%} of users no feedback is in time)" if patience.ahead else ""
     return f", {said}{lost}"
 
 
@@ -190,21 +190,21 @@ def _answer(found: Plan) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, style="dim")
     table.add_column()
-    table.add_row("Take", Text(best.name, style="bold"))
+    table.add_row("Learner", Text(best.name, style="bold"))
     table.add_row("Why", found.why)
     with_contexts = None if found.contexts is None else found.contexts.promise
-    table.add_row("Promise", f"{with_contexts or best.guarantee}.")
+    table.add_row("Guarantee", f"{with_contexts or best.guarantee}.")
     if best.name in LEARNERS:
-        table.add_row("Keeps", _kept(LEARNERS[best.name].advice))
+        table.add_row("Stores", _kept(LEARNERS[best.name].advice))
     if found.keeping is not None:
-        table.add_row("Rules", _rules_about_people(found.keeping, found))
-    table.add_row("Proved", _proved(best, rounds))
+        table.add_row("Records", _rules_about_people(found.keeping, found))
+    table.add_row("Regret", _proved(best, rounds))
     if found.noise is not None:
         table.add_row("Noise", _noise(found))
     if found.first_look is not None:
         table.add_row("Noise", _slate_noise(found.first_look, found.setting.n_items))
     if found.too_few is not None:
-        table.add_row("Too few", Text(found.too_few, style="bold"))
+        table.add_row("Warning", Text(found.too_few, style="bold"))
     if found.recommended != "random":
         table.add_row("Forecast", _forecast(found))
     if found.contexts is not None:
@@ -214,7 +214,11 @@ def _answer(found: Plan) -> Table:
 
 def _kept(advice: Advice) -> str:
     kept = advice.memory.capitalize()
-    return f"{kept}, in memory and in snapshots." if advice.keeps_people else f"{kept}, but no single person."
+    return (
+        f"{kept}, in memory and in snapshots."
+        if advice.keeps_people
+        else f"{kept}, no data of a single user."
+    )
 
 
 def _rules_about_people(rules: Keeping, found: Plan) -> str:
@@ -222,16 +226,16 @@ def _rules_about_people(rules: Keeping, found: Plan) -> str:
     said = []
     if rules.sample > 1:
         said.append(
-            f"One in {rules.sample:,} people is learned from, by a public coin: {rules.learned_from:,} of "
-            f"{found.setting.rounds:,}; all are served. It makes nothing more private."
+            f"The learner uses a public sample, one in {rules.sample:,}: {rules.learned_from:,} of "
+            f"{found.setting.rounds:,} users; all are served. Sampling does not improve the guarantee."
         )
     if rules.retention is not None:
-        said.append(f"People are forgotten after {rules.retention:,} rounds.")
-    said.append(f"At most {rules.kept:,} are kept at a time, instead of {rules.kept_otherwise:,}.")
+        said.append(f"Records are deleted after {rules.retention:,} rounds.")
+    said.append(f"At most {rules.kept:,} users are stored at a time, instead of {rules.kept_otherwise:,}.")
     here = found.price
     if here is not None and rules.loss_otherwise is not None:
         said.append(
-            f"By forecast {percent(here.loss)} of what hindsight earns is lost, instead of "
+            f"Forecast loss: {percent(here.loss)} of the reward of hindsight, instead of "
             f"{percent(rules.loss_otherwise)}."
         )
     return " ".join(said)
@@ -239,10 +243,10 @@ def _rules_about_people(rules: Keeping, found: Plan) -> str:
 
 def _proved(best: Candidate, rounds: int) -> str:
     if best.bound is None:
-        return "Nothing for people who work against it."
+        return "No bound is proved: adversarial users are not covered."
     if not best.says_something(rounds):
-        return f"Regret of at most {best.bound / rounds:,.2f} per person, which says nothing: there is less to gain."
-    return f"Regret of at most {best.bound / rounds:.3f} per person, whatever people want."
+        return f"At most {best.bound / rounds:,.2f} per user, which is vacuous: no reward is larger."
+    return f"At most {best.bound / rounds:.3f} per user, for every sequence of users."
 
 
 def _noise(found: Plan) -> str:
@@ -250,41 +254,39 @@ def _noise(found: Plan) -> str:
     assert found.noise is not None
     people, apart = found.noise.people, found.noise.apart
     sampled = " of the sample" if found.setting.sample > 1 else ""
-    cares = f"if a person cares about {found.cares_about:g} thing{'' if found.cares_about == 1 else 's'}"
+    cares = f"if a user wants {found.cares_about:g} item{'' if found.cares_about == 1 else 's'}"
     if apart > people:
         return (
-            f"After {people:,} people{sampled}, nothing can be told apart: appeal would have to differ by "
-            f"{apart:,.0f} people, {cares}."
+            f"After {people:,} users{sampled}, no two items can be told apart: demand would have to differ "
+            f"by {apart:,.0f} users, {cares}."
         )
     return (
-        f"After {people:,} people{sampled}, things whose appeal differs by about {apart:,.0f} people can be told "
-        f"apart: the better one comes out ahead 19 times in 20, {cares}."
+        f"After {people:,} users{sampled}, items whose demand differs by about {apart:,.0f} users can be told "
+        f"apart: the better one ranks first 19 times in 20, {cares}."
     )
 
 
 def _slate_noise(look: FirstLook, n_items: int) -> str:
     """The noise of privacy at the first release, in people."""
-    things = "all things" if look.seen == n_items else f"{look.seen:,} things"
+    items = "all items" if look.seen == n_items else f"{look.seen:,} items"
     return (
-        f"The first {look.took:,} people see {things}, {look.people:,} of them each slate. Two slates of which "
-        f"{_few(look.apart)} more of these like one can be told apart: the better one comes out ahead 19 times in 20."
+        f"The first {look.took:,} users see {items}, each slate {look.people:,} users. Two slates whose rewards differ "
+        f"by {_few(look.apart)} of these users can be told apart: the better one ranks first 19 times in 20."
     )
 
 
 def _forecast(found: Plan) -> str:
     said = []
     if found.half_way is not None:
-        said.append(
-            f"Half the way from random choice to hindsight is made after about {found.half_way:,} people."
-        )
+        said.append(f"Half of the way from random slates to hindsight after about {found.half_way:,} users.")
     elif found.noise is not None or (found.first_look is not None and found.prices):
-        said.append("So many people are too few to come half the way from random choice to hindsight.")
+        said.append("This is too few users to get half of the way from random slates to hindsight.")
     here = found.price
     if here is not None:
         said.append(
-            f"Over the whole run {percent(here.loss)} of what hindsight earns is lost; random choice loses "
+            f"Loss over the whole run: {percent(here.loss)} of the reward of hindsight; random slates lose "
             f"{percent(found.random_loss)}."
-            + (" So take random slates, which are free." if here.loss >= found.random_loss else "")
+            + (" Use random slates, which cost no budget." if here.loss >= found.random_loss else "")
         )
     return " ".join(said) or "None for this learner."
 
@@ -296,14 +298,14 @@ def _price_table(found: Plan) -> Table:
         "epsilon": [("→ " if row is found.price else "") + f"{row.epsilon:g}" for row in rows]
     }
     if sums or slates:
-        columns["told apart"] = ["-" if row.apart is None else f"{_few(row.apart)} people" for row in rows]
+        columns["resolution"] = ["-" if row.apart is None else f"{_few(row.apart)} users" for row in rows]
     if slates:
-        columns["first look"] = ["-" if row.look is None else f"{row.look.took:,} people" for row in rows]
+        columns["first look"] = ["-" if row.look is None else f"{row.look.took:,} users" for row in rows]
     if sums or slates or any(row.half_way is not None for row in rows):
         columns["half way after"] = [
-            "never" if row.half_way is None else f"{row.half_way:,} people" for row in rows
+            "never" if row.half_way is None else f"{row.half_way:,} users" for row in rows
         ]
-    columns["loses"] = [percent(row.loss) for row in rows]
+    columns["loss"] = [percent(row.loss) for row in rows]
     # Runs differ more than where people say all they want.
     if slates and any(len(row.losses) > 1 for row in rows):
         columns["runs"] = [", ".join(percent(loss) for loss in sorted(row.losses)) for row in rows]
@@ -318,7 +320,7 @@ def _price_table(found: Plan) -> Table:
 def _show_day(found: Plan, daily: DayForecast) -> None:
     """One row for every epsilon, in hits a day, and what they are compared with."""
     day, said, here = daily.day, daily.day.said, found.setting.epsilon
-    names = ["epsilon", f"{day.hits} a day", "below hindsight", "over chance"]
+    names = ["epsilon", f"{day.hits} a day", "below hindsight", "over random"]
     compared = None if daily.unlike else daily.today
     table = Table(box=box.SIMPLE_HEAD)
     for name in names if compared is None else [*names, "over today"]:
@@ -333,8 +335,8 @@ def _show_day(found: Plan, daily: DayForecast) -> None:
         console.print(table)
     now = "" if daily.today is None else f", today's slate {said(daily.today)}"
     say(
-        f"Of {day.people:,.10g} people, on average over the whole run: hindsight earns {said(daily.hindsight)}, random "
-        f"choice {said(daily.chance)}{now}."
+        f"For {day.people:,.10g} users, on average over the whole run: hindsight earns {said(daily.hindsight)}, random "
+        f"slates {said(daily.chance)}{now}."
     )
     if daily.unlike is not None:
         say(f"Note: {daily.unlike}")

@@ -99,7 +99,7 @@ CascadeThompson = Entry(
     cascade_thompson,
     reads=Clicks.kinds,
     summary="draws each item's chance of a click, shows the largest; not private; the click yardstick",
-    advice=Advice("none", "-", "counts", "as the yardstick where clicks come back"),
+    advice=Advice("none", "-", "counts", "as the non-private yardstick with clicks"),
     private=False,
 )
 

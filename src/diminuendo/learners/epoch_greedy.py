@@ -300,8 +300,8 @@ EpochGreedy = Entry(
     advice=Advice(
         "(ε, 0)",
         "-",
-        "an epoch's people",
-        "where delta is 0, or people want very many things",
+        "one epoch of users",
+        "where delta is 0, or users want very many items",
         keeps_people=True,
     ),
     pure=True,

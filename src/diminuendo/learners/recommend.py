@@ -15,9 +15,9 @@ from diminuendo.learners.base.setting import Setting
 from diminuendo.types import FeedbackKind
 
 READ_SO = (
-    "Privacy: what is proved of everything it shows. Regret: the order of what is proved, to (1 - 1/e) of the best "
-    "slate (½: to half of it), whatever people want. Scores: one secret number for each slot and item. Sums and "
-    "counts: over people, published with noise."
+    "Privacy: the proved guarantee of everything the learner shows. Regret: the order of the proved bound against "
+    "(1 - 1/e) of the best slate (½: against half of it). Scores: one secret number for each slot and item. Sums and "
+    "counts: over users, published with noise."
 )
 """How to read the advice of entries."""
 
@@ -39,39 +39,39 @@ RULES = (
         "overlap-greedy",
         "full",
         False,
-        "It asks everybody again, with noise, a few dozen times, and loses less to privacy than any other learner here "
-        "where tastes are steady or change now and then. For that it keeps people in memory, and nothing is proved "
-        "for people who work against it.",
+        "It stores users' preferences and runs a noisy greedy selection over all of them at a few dozen releases. "
+        "Where tastes are steady or drift now and then, it loses less to privacy than any other learner here. "
+        "No regret bound is proved.",
     ),
     Rule(
         "overlap-sums",
         "full",
         False,
-        "It forgets each person as soon as she is added to a sum, and publishes these sums with noise a few dozen "
-        "times. Keeping people would lose less to privacy, and nothing is proved for people who work against it.",
+        "It adds each user to sums, stores no single user, and releases the sums with noise a few dozen times. Storing "
+        "users would lose less to privacy. No regret bound is proved.",
     ),
     Rule(
         "epoch-greedy",
         "full",
         True,
-        "Its delta is 0: people are asked once, when their epoch ends, and then forgotten. With a delta above 0 less "
-        "would be lost, and nothing is proved for people who work against it.",
+        "Its delta is 0: it stores the users of one epoch, queries them once at its end, and deletes them. "
+        "With a delta above 0 less would be lost. No regret bound is proved.",
     ),
     Rule(
         "slate-totals",
         "bandit",
         True,
-        "It publishes one noisy total per slate, each person in one of them, and works out from slates that overlap "
-        "which items are liked: where tastes are steady this earns far more than the learners that have a bound. It "
-        "keeps no single person and its delta is 0, but nothing is proved for people who work against it.",
+        "It releases one noisy total of rewards per slate, each user in one of them, and infers from overlaps "
+        "which items are liked. Where tastes are steady, it earns far more than the learners with a regret bound. It "
+        "stores no single user and its delta is 0. No regret bound is proved.",
     ),
     Rule(
         "slate-clicks",
         "click",
         True,
-        "It asks each person one question, whether or where she clicked, publishes noisy counts per slate, and works "
-        "out which items are liked: where tastes are steady this earns far more than the learners that have a bound. "
-        "It keeps no single person and its delta is 0, but nothing is proved for people who work against it.",
+        "It releases a small noisy histogram of clicks per slate, each user in one of them, and infers which items are "
+        "liked. Where tastes are steady, it earns far more than the learners with a regret bound. It stores no single "
+        "user and its delta is 0. No regret bound is proved.",
     ),
 )
 """For each feedback from the best to the most frugal."""

@@ -63,7 +63,7 @@ def hits_table(simulation: Simulation, day: PerDay) -> tuple[list[str], list[lis
     """The numbers as words: names of columns, and rows."""
     rows = hits_a_day(simulation)
     columns = {
-        "who chooses": [one.who for one in rows],
+        "learner": [one.who for one in rows],
         f"{day.hits} a day": [day.said(one.hits) for one in rows],
         "privacy costs": ["" if one.cost is None else day.said(one.cost) for one in rows],
         "over today": ["" if one.gain is None else day.signed(one.gain) for one in rows],

@@ -22,7 +22,7 @@ from diminuendo.simulate.today import Today
 from diminuendo.streams.per_day import PerDay
 from diminuendo.types import EMPTY_SLOT, FeedbackKind, Floats, Ints, Items
 
-NOTE = "Payoffs and regret are for evaluation; they are not private."
+NOTE = "Rewards and regret are for evaluation; they are not private."
 
 CURVE_POINTS = 400
 """At how many rounds the payoff so far is kept."""

@@ -22,7 +22,7 @@ from diminuendo.simulate.result import NOTE, Result, Simulation, Sweep
 if TYPE_CHECKING:
     from rich.table import Table
 
-BY_TYPE, SHUFFLED = "greedy by type", "  labels shuffled"
+BY_TYPE, SHUFFLED = "greedy by context", "  labels shuffled"
 """Hindsight with a slate for each type of people, and with labels that say nothing."""
 TODAY = "today's slate"
 """The fixed slate that everybody is shown now."""
@@ -72,14 +72,14 @@ def tables(sweep: Sweep) -> list[Table]:
 def comers(stream: Mapping[str, Any]) -> str:
     """Who came: how many people, or how many rounds of them."""
     rounds = f"{stream['rounds']:,} "
-    return rounds + (f"rounds of {stream['people']:,} people" if "people" in stream else "people")
+    return rounds + (f"rounds of {stream['people']:,} users" if "people" in stream else "users")
 
 
 def as_table(simulation: Simulation) -> Table:
     """Learners against hindsight, best first."""
     base = simulation.benchmarks
-    table = _empty(simulation, f"Hindsight shows one slate to everybody{_or_by_type(simulation)} {NOTE}")
-    for column in ("payoff", "± 95%", "of greedy", "worst", "people/s"):
+    table = _empty(simulation, f"Hindsight shows one slate to all users{_or_by_type(simulation)} {NOTE}")
+    for column in ("reward", "± 95%", "of greedy", "worst", "users/s"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("privacy", no_wrap=True)
     best = base.optimum
@@ -108,9 +108,9 @@ def by_epsilon(simulation: Simulation) -> Table:
     seeds = len({run.seed for run in simulation.results})
     table = _empty(
         simulation,
-        f"Share of what greedy in hindsight earns ({reference:.4f}): mean of {seeds} seeds"
+        f"Share of the reward of greedy in hindsight ({reference:.4f}): mean of {seeds} seeds"
         + (", ± half its 95% interval" if seeds > 1 else "")
-        + f". Where a learner does not listen to epsilon, one number serves all.{_using(simulation)} {NOTE}",
+        + f". A learner that ignores epsilon has one number for all.{_using(simulation)} {NOTE}",
     )
     for epsilon in simulation.epsilons:
         table.add_column(f"ε={epsilon:g}", justify="right", no_wrap=True)
@@ -130,7 +130,7 @@ def by_epsilon(simulation: Simulation) -> Table:
 
 
 def _or_by_type(simulation: Simulation) -> str:
-    said = "." if simulation.contexts is None else ", or, where it says so, one to each type."
+    said = "." if simulation.contexts is None else ", or one per context where the row says so."
     return said + _using(simulation)
 
 
@@ -143,7 +143,7 @@ def _using(simulation: Simulation) -> str:
     said = f" Contexts are used by {' and '.join(using) or 'none of these learners'}."
     if jointly := [name for name, run in groups.items() if run.guarantee.get("view", EVERYBODY) != EVERYBODY]:
         said += (
-            f" What {' and '.join(jointly)} promises is joint: it holds in the view of all others together."
+            f" The guarantee of {' and '.join(jointly)} is joint DP: it holds in the view of all other users."
         )
     return said
 
@@ -155,14 +155,14 @@ def worth_of_contexts(simulation: Simulation) -> str:
         return ""
     own, chance = known.greedy / reference, known.shuffled / reference
     said = (
-        f"In hindsight a slate for each of {known.types:,} types earns {own:.3f} of greedy's payoff; with shuffled "
-        f"labels, which say nothing, {chance:.3f}. "
+        f"In hindsight, one slate for each of {known.types:,} contexts earns {own:.3f} of greedy's reward; with "
+        f"shuffled labels, which carry no information, {chance:.3f}. "
     )
     if own - chance < LITTLE:
-        return said + "So contexts are worth next to nothing here: the difference is what they know."
+        return said + "The difference is the information in the contexts: next to none here."
     return (
         said
-        + f"The difference, {own - chance:.3f}, is what contexts know: about the most that they can be worth."
+        + f"The difference, {own - chance:.3f}, is the information in the contexts: about the most that they can earn."
     )
 
 
@@ -178,7 +178,7 @@ def health_said(simulation: Simulation) -> str:
                 + ", ".join(f"{state} in {many} of {len(runs)} runs" for state, many in states.items())
             )
     advice = f" {ADVICE['no signal']}" if lost else ""
-    return f"Health, by published rewards: {'; '.join(said)}.{advice}" if said else ""
+    return f"Health, from published rewards: {'; '.join(said)}.{advice}" if said else ""
 
 
 def rules_said(simulation: Simulation) -> str:
@@ -196,7 +196,7 @@ def rules_said(simulation: Simulation) -> str:
     said = [f"{named([item])} always in slot {slot + 1}" for slot, item in rules.pinned]
     said += [f"at most {most} of {named(items)}" for items, most in rules.caps]
     said += ["slots with items of their own"] if rules.eligible else []
-    return f"Slates keep to rules, as do those of hindsight and chance: {', '.join(said)}."
+    return f"Slates follow the rules, also those of hindsight and the random ones: {', '.join(said)}."
 
 
 def _empty(simulation: Simulation, caption: str) -> Table:
@@ -216,7 +216,7 @@ def _empty(simulation: Simulation, caption: str) -> Table:
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
-    table.add_column("who chooses", no_wrap=True)
+    table.add_column("learner", no_wrap=True)
     return table
 
 

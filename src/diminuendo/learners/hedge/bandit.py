@@ -132,7 +132,7 @@ ExploreExploit = Entry(
     explore_exploit,
     reads=Payoffs.kinds,
     summary="one Hedge expert per slot, learns from exploring rounds; not private; the bandit yardstick",
-    advice=Advice("none", "T^(2/3)", "scores", "as the yardstick where only payoffs come back"),
+    advice=Advice("none", "T^(2/3)", "scores", "as the non-private yardstick with one reward per slate"),
     fits=explore_exploit_for,
     private=False,
 )

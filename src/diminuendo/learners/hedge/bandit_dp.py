@@ -273,7 +273,7 @@ BanditDp = Entry(
     bandit_dp,
     reads=Payoffs.kinds,
     summary="the paper's Algorithm 3 with the best constants its budget allows; bandit",
-    advice=Advice("(ε, δ)", "T^(2/3)", "scores", "where only payoffs come back, and millions come"),
+    advice=Advice("(ε, δ)", "T^(2/3)", "scores", "with one reward per slate and millions of users"),
     fits=partial(calibrated, calibration="tight"),
 )
 

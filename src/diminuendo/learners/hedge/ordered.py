@@ -125,7 +125,7 @@ OrderedExperts = Entry(
     ordered_experts,
     reads=CompiledObjectives.kinds,
     summary="one Hedge expert per slot, full information; not private; the yardstick",
-    advice=Advice("none", "k√(T log N)", "scores", "as the yardstick: what can be learned without privacy"),
+    advice=Advice("none", "k√(T log N)", "scores", "as the non-private yardstick"),
     private=False,
 )
 

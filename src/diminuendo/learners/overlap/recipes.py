@@ -264,7 +264,7 @@ OverlapGreedy = Entry(
     advice=Advice(
         "(ε, δ)",
         "-",
-        "people",
+        "users",
         "first: loses least where tastes are steady or rarely change",
         keeps_people=True,
     ),
@@ -275,5 +275,5 @@ OverlapSums = Entry(
     overlap_sums,
     reads=Objectives.kinds,
     summary="as overlap-greedy, but keeps sums of what people said, and nobody; private",
-    advice=Advice("(ε, δ)", "-", "sums", "where single people must not be kept"),
+    advice=Advice("(ε, δ)", "-", "sums", "where no single user may be stored"),
 )

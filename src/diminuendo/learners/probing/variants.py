@@ -158,7 +158,7 @@ BanditBlocks = _entry(
     PROBES_END_THE_SLATE,
     with_noise,
     "Hedge experts that probe in balanced blocks, published with noise; bandit; private; proved",
-    Advice("(ε, δ)", "T^(2/3)", "sums", "where only payoffs come back and a bound is wanted"),
+    Advice("(ε, δ)", "T^(2/3)", "sums", "with one reward per slate, where a bound is wanted"),
     audited_on=((1, 1, 4),),
 )
 OpenBanditBlocks = _entry(
@@ -188,7 +188,7 @@ RankedClicks = _entry(
     PROBES_ARE_PUT_IN,
     with_noise,
     "Hedge experts that probe one slot at a time and read clicks, published with noise; private; proved",
-    Advice("(ε, δ)", "T^(2/3)", "sums", "where clicks come back and a bound is wanted"),
+    Advice("(ε, δ)", "T^(2/3)", "sums", "with clicks, where a bound is wanted"),
     audited_on=((1, 1, 2),),
 )
 OpenRankedClicks = _entry(

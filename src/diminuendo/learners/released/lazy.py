@@ -115,6 +115,6 @@ LazyHedge = Entry(
     lazy_hedge,
     reads=Objectives.kinds,
     summary="one Hedge expert per slot that seldom draws again; full information; private; proved, no noise at all",
-    advice=Advice("(ε, δ)", "√(kT log N)", "sums", "where a bound is wanted, and there are many things"),
+    advice=Advice("(ε, δ)", "√(kT log N)", "sums", "where a bound is wanted, and there are many items"),
     audited_on=((3, 1, 4),),
 )

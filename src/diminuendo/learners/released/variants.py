@@ -101,12 +101,12 @@ Boosted = Entry(
     boosted,
     reads=Objectives.kinds,
     summary="one noisy sum of N numbers, followed carefully; full information; private; proved against adversaries",
-    advice=Advice("(ε, δ)", "k√(T√N / ε)", "sums", "where a bound is wanted, and people may react to slates"),
+    advice=Advice("(ε, δ)", "k√(T√N / ε)", "sums", "where a bound against adaptive users is wanted"),
 )
 NoisyHedge = Entry(
     "noisy-hedge",
     noisy_hedge,
     reads=Objectives.kinds,
     summary="one Hedge expert per slot on noisy sums; full information; private; proved, noise costs no power of T",
-    advice=Advice("(ε, δ)", "√(kT log N)", "sums", "where a bound is wanted, and people do not react"),
+    advice=Advice("(ε, δ)", "√(kT log N)", "sums", "where a bound against oblivious users is wanted"),
 )

@@ -172,7 +172,7 @@ SlateClicks = Entry(
     reads=Clicks.kinds,
     summary="noisy clicks per slate, and beliefs about items; click; private, delta = 0",
     slow=True,
-    advice=Advice("(ε, 0)", "-", "counts", "first, where clicks come back"),
+    advice=Advice("(ε, 0)", "-", "counts", "first, with clicks"),
     pure=True,
     audited_on=(first_slate,),
 )

@@ -137,7 +137,7 @@ SlateTotals = Entry(
     reads=Payoffs.kinds,
     summary="one noisy total per slate, and beliefs about items; bandit; private, delta = 0",
     slow=True,
-    advice=Advice("(ε, 0)", "-", "counts", "first, where only payoffs come back"),
+    advice=Advice("(ε, 0)", "-", "counts", "first, with one reward per slate"),
     pure=True,
     audited_on=(first_slate,),
 )

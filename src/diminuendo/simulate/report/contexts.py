@@ -37,7 +37,7 @@ def contexts_section(simulation: Simulation) -> str:
         return ""
     said = f"Contexts are what was known of people when they came. {PRIVATE if known.private else PUBLIC}"
     epsilons = _epsilons(simulation)
-    columns = ["who chooses", *("share" if e is None else f"ε = {e:g}" for e in epsilons), "contexts"]
+    columns = ["learner", *("share" if e is None else f"ε = {e:g}" for e in epsilons), "contexts"]
     caption = "Payoff as a share of greedy's, which shows one slate to everybody."
     compared = table(caption, columns, _compared(simulation), words=[len(columns) - 1])
     return (

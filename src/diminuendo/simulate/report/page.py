@@ -203,7 +203,7 @@ def again(simulations: list[Simulation], typed: str | None = None) -> str:
     files = typed is None and any(simulation.stream["name"] not in BUILTIN for simulation in simulations)
     return (
         f"<footer><h2>The same numbers again</h2><p>diminuendo {escaped(version)}; seeds are whole numbers from 0 on. "
-        "The same version with the same seeds gives the same slates and payoffs; only people/s differ, and bounds on "
+        "The same version with the same seeds gives the same slates and rewards; only users/s differ, and bounds on "
         "the optimum where it was not proven in time.</p>"
         f"<pre>{escaped(commands)}</pre>"
         + (

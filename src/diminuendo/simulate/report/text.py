@@ -43,7 +43,7 @@ COLUMNS = (
     "of greedy",
     "worst run",
     "regret to greedy",
-    "people/s",
+    "users/s",
 )
 
 
