@@ -12,7 +12,7 @@ FIND_BROWSER := command -v chromium || command -v chromium-browser || command -v
 
 FIND_POSTGRES := command -v initdb || find /usr/lib/postgresql -path '*/bin/initdb' 2>/dev/null | grep .
 
-.PHONY: help demo test test-slow check style kernels browser browser-for-tests postgres postgres-for-tests bench numbers paper-figures docs clean
+.PHONY: help demo test test-slow check style kernels browser browser-for-tests postgres postgres-for-tests bench numbers published paper-figures docs clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 15
@@ -94,6 +94,9 @@ bench: .venv-bench/installed  ## ours, the peers and the floor in one run, as ra
 # Interrupted, it goes on where it stopped. Real streams that are not ours to hand on are in the folder DIMINUENDO_DATA.
 numbers: .venv/developing  ## every measured table and picture of README and docs, over 100 seeds; an hour or two on two cores
 	$(BIN)/python -m measurements
+
+published: .venv/developing  ## experiments of other papers, with their printed numbers beside ours; needs DIMINUENDO_DATA, ten minutes
+	$(BIN)/python -m measurements --only published
 
 paper-figures: .venv/developing  ## every figure as PDF, SVG and PNG, with its numbers as JSON, in out/paper-figures; measures nothing
 	$(BIN)/python -m measurements.paper_figures

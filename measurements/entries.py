@@ -11,7 +11,7 @@ from measurements import streams
 SEEDS = 100
 """How many runs of everything, with seeds from 0 on."""
 
-Kind = Literal["simulate", "continuous", "audit", "plan"]
+Kind = Literal["simulate", "continuous", "audit", "plan", "published"]
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,7 @@ TABLE = (
         "--epsilon .1,.3,1,3,10,30,100 --seeds {seeds}",
     ),
     Entry("continuous", "python -m measurements --only continuous --seeds {seeds}", "continuous"),
+    Entry("published", "python -m measurements --only published --seeds {seeds}", "published"),
     Entry("audit", "diminuendo audit --seed 2026", "audit"),
     Entry("audit-faults", "diminuendo audit --faults --quick --seed 2026", "audit"),
     Entry(

@@ -23,6 +23,7 @@ from diminuendo.simulate.figures.seeds import plot_seeds
 from examples import bounds as proved
 from examples import continuous as budgets
 from examples import one_release, paper_constants
+from measurements import published
 from measurements.results import ROOT, Results, digest
 from measurements.run import OUT
 from measurements.tables import LESS, WAYS
@@ -135,6 +136,9 @@ PICTURES = {
     ),
     "payoff.png": Picture(
         ("demo",), drawn_of("demo"), lambda shown, path: plot_payoff(Curves(**shown), path)
+    ),
+    "published.png": Picture(
+        ("published",), lambda results: published.shown(results["published"].cells), published.draw
     ),
     "report.png": Picture(("demo",), lambda results: {}, report, screenshot=True),
     "audit.png": Picture(

@@ -23,10 +23,11 @@ from diminuendo.simulate.figures.earned import curves
 from diminuendo.simulate.figures.prices import PriceCurve
 from diminuendo.simulate.sweeps import simulate
 from diminuendo.streams import msweb
-from measurements import continuous
+from measurements import continuous, published
 from measurements.entries import Entry, Kind
 from measurements.results import DIGITS, ROOT, Kept, rounded
 from measurements.streams import write_stream
+from measurements.tables import published as published_table
 
 OUT = ROOT / "out" / "measurements"
 """Finished runs, in a folder for each entry."""
@@ -201,9 +202,17 @@ def plan_drawn(found: dict[str, Any]) -> dict[str, Any]:
     )._asdict()
 
 
+def _published(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
+    cells, facts = published.measure(seeds)
+    found = Kept(entry.command(seeds), seeds, cells, facts)
+    say(published_table({entry.name: found}))
+    return found
+
+
 _MEASURED: dict[Kind, Callable[[Entry, int, int, Say], Kept]] = {
     "simulate": _simulated,
     "continuous": _continuous,
     "audit": _audited,
     "plan": _planned,
+    "published": _published,
 }

@@ -86,9 +86,8 @@ RECIPES = {
 """Streams by the names of their files."""
 
 
-def write_stream(name: str, path: Path) -> Path:
-    """Write the stream to a file that ends in .npz: row = person, column = item."""
-    make, source, sha256 = RECIPES[name]
+def check_source(name: str, source: Path | None, sha256: str | None) -> None:
+    """Refuse a source that is not there, or is another file."""
     if source is not None and not source.is_file():
         file = source.relative_to(FOLDER) if source.is_relative_to(FOLDER) else source.name
         raise MissingData(
@@ -100,6 +99,12 @@ def write_stream(name: str, path: Path) -> Path:
             f"{source} is another file than the one that was measured, whose sha256 begins with {sha256[:12]}; "
             "see tests/reference/README.md."
         )
+
+
+def write_stream(name: str, path: Path) -> Path:
+    """Write the stream to a file that ends in .npz: row = person, column = item."""
+    make, source, sha256 = RECIPES[name]
+    check_source(name, source, sha256)
     (matrix,) = make().matrices
     path.parent.mkdir(parents=True, exist_ok=True)
     sparse.save_npz(path, sparse.csr_array(matrix))

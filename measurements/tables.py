@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from diminuendo.simulate.table import mean_and_band
+from measurements import published as papers
 from measurements.entries import ENTRIES, TABLE
 from measurements.results import Kept, Results
 
@@ -324,6 +325,64 @@ def audit_faults(results: Results) -> str:
     return f"{audit_table('audit-faults', 'fault')(results)}\n{said}\n"
 
 
+def published(results: Results) -> str:
+    """Two published experiments: what policies earn here, and what was printed."""
+    kept, slots = results["published"], papers.SLOTS
+    heads = [head for k in slots for head in (f"{k} of 100", "printed")]
+    lines = [
+        "",
+        f"| value per 100 users | {' | '.join(heads)} | 6 of 1,000 |",
+        "|---" * (len(heads) + 2) + "|",
+    ]
+    for policy, said in papers.POLICIES.items():
+        parts, printed = [said], papers.PRINTED.get(policy)
+        for place, k in enumerate(slots):
+            runs_of = kept.cells.get(f"{policy} {k}")
+            parts += [
+                _value(*mean_and_band(runs_of)) if runs_of else "-",
+                f"{printed[place]:.2f}" if printed else "-",
+            ]
+        large = kept.facts.get(policy)
+        parts.append("-" if large is None else _value(large, kept.facts.get(f"{policy} ±", np.nan)))
+        lines.append(f"| {' | '.join(parts)} |")
+    small = papers.rates(papers.EPSILON, papers.DELTA, slots[0])
+    many = papers.rates(papers.MANY_EPSILON, papers.MANY**-1.5, papers.MANY_SLOTS)
+    named = {"G3": "G3", "G1": "G1", "their rate": "theirs"}
+    said_of = [
+        ", ".join(f"{said} {number(at[policy], 4)}" for policy, said in named.items()) for at in (small, many)
+    ]
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"Rates, per user who gains a whole unit: with 10 of 100 {said_of[0]}; with 6 of 1,000 {said_of[1]}, so "
+            f"ours is {max(many.values()) / many['their rate']:.2f} times theirs. Means ± 95 %: {kept.seeds} draws of "
+            f"100 users, {papers.RUNS} runs on each; of the large task {papers.MANY_RUNS} runs (`{kept.command}`).",
+            "",
+        ]
+    )
+
+
+def _value(mean: float, half: float) -> str:
+    """A value per 100 users, as the papers print it."""
+    return f"{mean:.2f}" + ("" if np.isnan(half) else f" ± {half:.2f}")
+
+
+def published_variants(results: Results) -> str:
+    """What explains the printed numbers of greedy and of random slates, and what does not."""
+    cells = results["published"].cells
+    heads = [f"{policy}, {k}" for policy in ("greedy", "random") for k in papers.SLOTS]
+    lines = ["", f"| | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
+    for said, printed in (("printed", papers.PRINTED), ("their second run", papers.RERUN)):
+        parts = [f"{value:.2f}" for policy in ("greedy", "random") for value in printed[policy]]
+        lines.append(f"| {said} | {' | '.join(parts)} |")
+    for variant in papers.VARIANTS:
+        keys = [f"{variant} {policy} {k}".strip() for policy in ("greedy", "random") for k in papers.SLOTS]
+        parts = [_value(*mean_and_band(cells[key])) for key in keys]
+        lines.append(f"| {variant or 'here, as their source does it'} | {' | '.join(parts)} |")
+    return "\n".join([*lines, ""])
+
+
 def everything(results: Results) -> str:
     """Every entry with its command and its cells, where there are not too many."""
     lines = ["", "| entry | command | runs |", "|---|---|---|"]
@@ -372,6 +431,8 @@ BLOCKS = {
     "audit-reading": Block(("audit",), audit_reading),
     "audit": Block(("audit",), audit_table("audit", "learner")),
     "audit-faults": Block(("audit-faults",), audit_faults),
+    "published": Block(("published",), published),
+    "published-variants": Block(("published",), published_variants),
     "everything": Block((), everything),
 }
 """By the name in the marker."""
