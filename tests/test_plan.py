@@ -33,7 +33,7 @@ def test_full_information_lists_both_rates() -> None:
     assert found["fi-dp"].bound == pytest.approx(62697.86869742943, rel=1e-9)
     assert found["streeter-golovin"].bound == pytest.approx(2797.149622536537, rel=1e-9)
     assert found.recommended == "overlap-greedy"
-    assert "keeps people in memory" in found.why
+    assert "stores users' preferences" in found.why
     assert {one.name for one in found.candidates} == {
         name for name, kind in LEARNERS.items() if "full" in kind.reads
     }
@@ -99,9 +99,9 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     said = " ".join(result.output.split())
     record = json.loads(file.read_text())
     assert record["recommended"] == "overlap-greedy"
-    assert f"differs by about {record['noise']['apart']:,.0f} people can be told apart" in said
-    assert f"after about {record['forecast']['half_way']:,} people" in said
-    assert "Forecasts are for made-up people" in said
+    assert f"differs by about {record['noise']['apart']:,.0f} users can be told apart" in said
+    assert f"after about {record['forecast']['half_way']:,} users" in said
+    assert "Forecasts simulate users" in said
     assert [price["epsilon"] for price in record["forecast"]["prices"]] == [0.1, 0.2, 0.5, 1, 2, 5, 10]
     assert {one["learner"] for one in record["candidates"]} >= {"fi-dp", "fi-dp-paper", "random"}
     assert (tmp_path / "deep" / "plan.svg").read_text().startswith("<?xml")

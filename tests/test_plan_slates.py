@@ -298,34 +298,37 @@ def test_both_on_the_command_line(feedback: FeedbackKind, tmp_path: Path) -> Non
     result = RUNNER.invoke(app, ask)
     assert result.exit_code == 0, result.output
     said, record = " ".join(result.output.split()), json.loads(file.read_text())
-    assert f"Take {TAKEN[feedback]} Why" in said
+    assert f"Learner {TAKEN[feedback]} Why" in said
     assert "(1, 0)-differentially private" in said
     look = record["first_look"]
-    assert f"The first {look['took']} people see all things, 16 of them each slate." in said
+    assert f"The first {look['took']} users see all items, each slate 16 users." in said
     assert [price["epsilon"] for price in record["forecast"]["prices"]] == [0.1, 0.3, 1, 3, 10]
     assert all(len(price["losses"]) == 2 for price in record["forecast"]["prices"])
-    for heading in ("told apart", "first look", "half way after", "runs"):
+    for heading in ("resolution", "first look", "half way after", "runs"):
         assert heading in said
     assert max(map(len, result.output.splitlines())) <= 80
     assert "…" not in said, "nothing is cut off"
-    assert "Too few" not in said
+    assert "Warning" not in said
     assert plot.read_text().startswith("<?xml")
 
 
 def test_too_few_people_are_told_what_it_would_take() -> None:
     for rounds, epsilon, epilogue in (
         (300, 0.2, "or an epsilon of about 5.8."),
-        (200, 0.2, "will hardly do."),
+        (200, 0.2, "alone is not enough."),
     ):
         found = plan(24, 3, rounds, epsilon=epsilon, feedback="bandit")
         assert found.too_few is not None
         # 8 slates for 48 people each, and four times as many
-        assert f"takes 384 people, and {rounds} come: expect little more than random choice" in found.too_few
-        assert "about 1,536 people" in found.too_few
+        assert (
+            f"requires 384 users to show every item once, and {rounds} are expected: expect little"
+            in found.too_few
+        )
+        assert "about 1,536 users" in found.too_few
         assert found.too_few.endswith(epilogue)
     assert plan(24, 3, 400, epsilon=0.2, feedback="bandit").too_few is None
     result = RUNNER.invoke(app, [*ASK, "--rounds", "200", "--epsilon", "0.2", "--feedback", "click"])
-    assert "Too few" in result.output
+    assert "Warning" in result.output
 
 
 def test_a_forecast_that_is_hardly_better_than_chance_is_too_few() -> None:
@@ -336,7 +339,7 @@ def test_a_forecast_that_is_hardly_better_than_chance_is_too_few() -> None:
         told = replace(bare, prices=(price,)).too_few
         assert (told is not None) == expected
     assert told is not None
-    assert "more people, or more epsilon" in told, "as many come as the rule of thumb asks for"
+    assert "more users or more epsilon" in told, "as many come as the rule of thumb asks for"
 
 
 # Real people.

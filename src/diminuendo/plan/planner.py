@@ -27,16 +27,16 @@ from diminuendo.privacy.budget import Guarantee
 from diminuendo.types import FeedbackKind, Progress
 
 MODEL = (
-    "Forecasts are for made-up people: each wants {cares_about:g} of the {n_items:,} things on average, {top:.0%} want "
-    "the most wanted one, and appeal falls like 1/rank."
+    "Forecasts simulate users: each wants {cares_about:g} of the {n_items:,} items on average, {top:.0%} want the most "
+    "wanted one, and demand falls like 1/rank."
 )
 HARDER = (
-    " Real people differ, and are harder: on three real streams losses came to between three quarters of their "
+    " Real users are harder: on three real streams losses came to between three quarters of their "
     "forecast and 6 times as much, and half way up to 6 times as late, once never."
 )
 CHECKED = {
     "overlap-greedy": (
-        " Real people differ: on three real streams half way came within a factor of 2 of its forecast, losses within "
+        " Real users differ: on three real streams half way came within a factor of 2 of its forecast, losses within "
         "a factor of 3."
     ),
     "slate-totals": HARDER,
@@ -161,16 +161,16 @@ class Plan:
         if look is None or not (look.too_few or little):
             return None
         said = (
-            f"To show everything once, to as many people as noise asks for, takes {look.whole:,} people, and "
-            f"{rounds:,} come: expect little more than random choice."
+            f"The noise requires {look.whole:,} users to show every item once, and {rounds:,} are expected: expect "
+            "little more than random slates."
         )
         if look.enough <= rounds:
             return (
-                said + " Among so many things it takes more people, or more epsilon, to find the good ones."
+                said + " With this many items, more users or more epsilon are needed to find the good ones."
             )
-        said += f" To come half the way to hindsight would take about {look.enough:,} people"
+        said += f" Half of the way to hindsight would take about {look.enough:,} users"
         if look.epsilon is None:
-            return said + "; for so few a larger epsilon alone will hardly do."
+            return said + "; a larger epsilon alone is not enough."
         return said + f", or an epsilon of about {look.epsilon:.2g}."
 
     @property
