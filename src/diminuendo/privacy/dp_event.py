@@ -51,8 +51,9 @@ def to_dp_event(event: Event, *, rounds: int = 1, accountant: Literal["rdp", "pl
 
     Notes
     -----
-    `"rdp"` rests on Theorems A1, A7 and A9 of docs/maths/accounting.md. `"pld"` is for events that are fixed
-    beforehand, as those of learners are; if later events depend on earlier releases, use `"rdp"`.
+    `"rdp"` rests on Theorems A1, A7 and A9 of docs/maths/accounting.md, `"pld"` on the worst pair of laws of each step.
+    Both are about events that are fixed beforehand, such as `learner.events`. If which events there are depends on
+    earlier releases, translate the most that may be charged.
 
     Examples
     --------

@@ -277,15 +277,7 @@ class Ledger:
     def to_dp_event(self, accountant: Literal["rdp", "pld"] = "rdp") -> DpEvent:
         """Translate all charges into one event of dp-accounting, for a user with as many rounds as the unit has.
 
-        Parameters
-        ----------
-        accountant : {"rdp", "pld"}
-            Who will price it, as in `diminuendo.privacy.to_dp_event`, which says what may be raised.
-
-        Returns
-        -------
-        DpEvent
-            What was charged so far; it costs no less than is proved.
+        `accountant`, and what may be raised, as in `diminuendo.privacy.to_dp_event`.
         """
         charged = Composed(tuple(charge.event for charge in self.charges))
         return to_dp_event(charged, rounds=self.budget.unit.rounds, accountant=accountant)
