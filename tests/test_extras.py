@@ -65,6 +65,11 @@ NEEDED = [
         "from diminuendo.service.store import open_store; open_store('postgresql://x/y')",
         "postgres",
     ),
+    (
+        "dp_accounting",
+        "from diminuendo.privacy import Laplace, to_dp_event; to_dp_event(Laplace(1.0))",
+        "dp-accounting",
+    ),
     ("rich", "from diminuendo.simulate.table import tables, _empty; _empty(None, '')", "cli"),
 ]
 """One place for each package. Each case starts a Python of its own."""
@@ -166,7 +171,7 @@ def test_other_failures_are_left_as_they_are() -> None:
 @pytest.mark.skipif(not PROJECT.exists(), reason="not in a clone")
 def test_extras_bring_what_they_are_said_to() -> None:
     project = tomllib.loads(PROJECT.read_text())["project"]
-    imported_as = {"pynacl": "nacl"}
+    imported_as = {"pynacl": "nacl", "dp-accounting": "dp_accounting"}
     for name, packages in EXTRAS.items():
         brought = [line.partition(">")[0] for line in project["optional-dependencies"][name]]
         own = [imported_as.get(each, each) for each in brought if not each.startswith("diminuendo[")]

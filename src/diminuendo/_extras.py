@@ -17,6 +17,7 @@ EXTRAS = {
     "cli": ("typer", "rich"),
     "serve": ("starlette", "msgspec", "uvicorn", "uvloop", "httptools", "prometheus_client", "nacl"),
     "postgres": ("asyncpg",),
+    "dp-accounting": ("dp_accounting",),
     "simulate": ("matplotlib", "joblib", "cloudpickle", "pyarrow"),
 }
 """The packages that each extra brings, as in pyproject.toml."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from diminuendo._lazy import lazily
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee, Unit
+from diminuendo.privacy.dp_event import to_dp_event
 from diminuendo.privacy.events import (
     Composed,
     ContinuousGaussian,
@@ -42,4 +43,5 @@ __all__ = [
     "Selections",
     "Tokens",
     "Unit",
+    "to_dp_event",
 ]

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from diminuendo.errors import InvalidInput, LedgerDamaged, LedgerInUse, OverBudget, refuse_copies
 from diminuendo.privacy.accountants import BatchCosts
@@ -31,10 +31,14 @@ from diminuendo.privacy.books.ledger_file import Charge, Drawn
 from diminuendo.privacy.books.releases import Releases, digest
 from diminuendo.privacy.books.visit_file import VisitFile
 from diminuendo.privacy.budget import Budget, Guarantee
+from diminuendo.privacy.dp_event import to_dp_event
 from diminuendo.privacy.events import Composed, Event, renamed
 from diminuendo.privacy.process_guard import ProcessGuard
 from diminuendo.randomness.words import SecretRandomness, require_secret
 from diminuendo.types import Ints
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
 
 Place: TypeAlias = str | Path
 """Where a ledger is, in a file."""
@@ -269,6 +273,14 @@ class Ledger:
         secure = not self._seeded and all(drawn.secure for drawn in self.drawn)
         unit = self.budget.unit
         return Guarantee(self.spent(), self.budget.delta, str(unit), proof, secure, view=unit.view)
+
+    def to_dp_event(self, accountant: Literal["rdp", "pld"] = "rdp") -> DpEvent:
+        """Translate all charges into one event of dp-accounting, for a user with as many rounds as the unit has.
+
+        `accountant`, and what may be raised, as in `diminuendo.privacy.to_dp_event`.
+        """
+        charged = Composed(tuple(charge.event for charge in self.charges))
+        return to_dp_event(charged, rounds=self.budget.unit.rounds, accountant=accountant)
 
     def close(self) -> None:
         """Let another process have the books."""
