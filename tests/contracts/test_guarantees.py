@@ -242,7 +242,8 @@ def test_a_ledger_states_no_less_than_it_took(asked: Budget) -> None:
         ledger._limit = 100 * asked.limit
         ledger.charge(EVENTS[asked.accountant](asked.limit / scale**asked.counting.power))
         check(ledger.guarantee(), asked, Fraction(0), ledger._tally.total)
-        assert ledger.spent() == ledger.guarantee().epsilon
+        # What is drawn next may depend on what was drawn: the budget is what Theorem A7 proves, never the total so far.
+        assert ledger.guarantee().epsilon == max(asked.epsilon, ledger.spent())
         if scale > 1:
             assert ledger.spent() < asked.epsilon
 

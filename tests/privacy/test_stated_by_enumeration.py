@@ -83,7 +83,7 @@ def test_gaussian_sums_on_a_ledger(scale: Fraction) -> None:
     ends = np.arange(-round(12 * sigma), round(12 * sigma) + 1) + 0.5
     one, other = (np.diff(norm.cdf(ends, said, sigma)) for said in (0, most))
     assert keeps(ledger.guarantee(), one, other)
-    less = Guarantee(0.98 * ledger.guarantee().epsilon, asked.delta, "", "", False)
+    less = Guarantee(0.98 * ledger.spent(), asked.delta, "", "", False)
     assert not keeps(less, one, other), "nothing smaller is true"
 
 

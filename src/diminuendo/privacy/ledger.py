@@ -260,19 +260,24 @@ class Ledger:
         return tuple(self._drawn.values())
 
     def spent(self) -> float:
-        """The epsilon, at the budget's delta, of everything charged so far: the most that any one person has paid.
+        """Return the epsilon, at the budget's delta, of all charges so far: the largest cost of any one user.
 
-        That may be nearly all of it early in a run: who came first is asked again and again, and much is charged for
-        beforehand. A learner that was begun fits to the end of its run, as long as nobody else spends on this ledger.
+        It may be most of the budget early in a run, because the first users take part in many releases and because
+        learners charge in advance. If a charge depends on earlier releases, this number proves nothing: see `guarantee`.
         """
         return self.budget.worth(self._tally.total)
 
     def guarantee(self) -> Guarantee:
-        """What is proved about everything drawn on this ledger so far."""
+        """Return what is proved about everything drawn on this ledger, now and later: its budget.
+
+        Theorem A7 proves a bound that holds on every path (a filter). A total so far is not such a bound, if somebody
+        decides in the light of releases whether to charge again.
+        """
         proof = "docs/maths/accounting.md, Theorem A7"
         secure = not self._seeded and all(drawn.secure for drawn in self.drawn)
         unit = self.budget.unit
-        return Guarantee(self.spent(), self.budget.delta, str(unit), proof, secure, view=unit.view)
+        stated = max(self.budget.epsilon, self.spent())
+        return Guarantee(stated, self.budget.delta, str(unit), proof, secure, view=unit.view)
 
     def to_dp_event(self, accountant: Literal["rdp", "pld"] = "rdp") -> DpEvent:
         """Translate all charges into one event of dp-accounting, for a user with as many rounds as the unit has.
