@@ -5,12 +5,13 @@ right, beside the line of code that does it; `erratum n` is an entry of docs/err
 are counted from 0 here and from 1 in the paper.
 
 A stream `F` is any iterable of objectives. An objective f_t takes a set of items and returns a number in [0, 1], with
-f_t(nothing) = 0. The function yields what it plays in round t before it evaluates f_t. A slate is a tuple of items in
-the order of the experts; experts may repeat an item, and S_t is the set.
+f_t(nothing) = 0. A function yields the slate of round t before it evaluates f_t: a tuple of items in the order of the
+experts, and in a round that explores those before slot i, and a. Experts may repeat an item; the paper's S_t is the
+set. Constants that are not given are as printed.
 
-What is missing on purpose: speed, argument checks, a ledger, a proved guarantee. The learners of `diminuendo.paper`
-have them, and are held to these functions: the same slates from the same random words (tests/paper/test_algorithms.py).
-Draws are exact all the same. `Hedge.draw` is the exponential mechanism on gains in whole ticks, 2^-20 of a unit.
+Missing on purpose: speed, argument checks, a ledger, a proved guarantee. The learners of `diminuendo.paper` have them,
+under the same names, and play the same slates from the same random words (tests/paper/test_algorithms.py). Draws are
+exact: `Hedge.draw` is the exponential mechanism on gains in whole ticks, 2^-20 of a unit.
 """
 
 from __future__ import annotations
@@ -40,9 +41,6 @@ Slate: TypeAlias = tuple[int, ...]
 # fmt: off
 
 
-# Randomness.
-
-
 def randomness(coins: Coins | None) -> tuple[SecretRandomness, PublicCoins]:
     """Return the secret words, on which privacy rests, and the public ones; the system's unless `coins` are given."""
     source = SystemCoins() if coins is None else coins
@@ -68,33 +66,23 @@ def index(law: Floats, public: PublicCoins) -> int:
     return min(int((np.cumsum(law) <= point).sum()), len(law) - 1)
 
 
-# Section 2, preliminaries.
-
-
 def hedge(g: Iterable[Sequence[float]], N: int, eta: float, *, coins: Coins | None = None) -> Iterator[int]:
     """Algorithm 1, HEDGE: draw action i with probability in proportion to exp(eta * total gain of i).
+
+    Weights are kept as logarithms: w_t(i) = exp(eta * G(i)), with G in ticks. Proposition 2 sets
+    eta = epsilon / sqrt(32 T log(1/delta)) (erratum 6), as `paper.private_hedge` does.
 
     Parameters
     ----------
     g
         g_1, .., g_T: every action's gain in a round, in [0, 1].
-    N
-        Number of actions.
-    eta
-        Learning rate.
-    coins
-        Source of randomness; by default the operating system.
+    N, eta, coins
+        Number of actions; learning rate; source of randomness, by default the operating system.
 
     Yields
     ------
     int
         i_t, the action of round t.
-
-    Notes
-    -----
-    Weights are kept as logarithms: w_t(i) = exp(eta * G(i)), with G in ticks. Proposition 2 sets
-    eta = epsilon / sqrt(32 T log(1/delta)) (erratum 6). The compiled one is `paper.hedge`, and with privacy accounted
-    for `paper.private_hedge`.
 
     Examples
     --------
@@ -110,29 +98,22 @@ def hedge(g: Iterable[Sequence[float]], N: int, eta: float, *, coins: Coins | No
         G += [to_ticks(gain) for gain in g_t]                  #   Update w_(t+1)(i) = w_t(i) e^(eta g_t(i))
 
 
-# Section 3, full information.
-
-
 def fi_dp(
     F: Iterable[Objective], N: int, k: int, T: int, epsilon: float, delta: float,
     *, eta: float | None = None, coins: Coins | None = None,
 ) -> Iterator[Slate]:
     """Algorithm 2, FI-DP: k ordered Hedge experts that learn marginal gains from full information.
 
+    Theorem 5 claims (epsilon, delta); Theorem 6 needs a small epsilon (erratum 20).
+
     Parameters
     ----------
     F
         The objectives f_1, .., f_T.
-    N
-        Number of items, the paper's |U|.
-    k
-        Number of slots.
-    T
-        Number of rounds.
-    epsilon, delta
-        What Theorem 5 claims.
-    eta
-        Learning rate; by default the printed one.
+    N, k, T
+        Numbers of items (the paper's |U|), slots and rounds.
+    epsilon, delta, eta
+        The privacy that is claimed; the learning rate, by default the one printed for it.
     coins
         Source of randomness; by default the operating system.
 
@@ -141,15 +122,8 @@ def fi_dp(
     tuple of int
         (a_t^1, .., a_t^k).
 
-    Notes
-    -----
-    The compiled learner is `paper.fi_dp`: `calibration="paper"` has the printed rate, and `"tight"` passes its own as
-    `eta`. Theorem 6 needs an epsilon that is not too large (erratum 20).
-
     Examples
     --------
-    Everybody wants one item of two.
-
     >>> from diminuendo import SeededCoins
     >>> wants = [lambda S: float(1 in S)] * 6
     >>> list(fi_dp(wants, 2, 1, 6, epsilon=300.0, delta=1e-6, coins=SeededCoins(1)))
@@ -174,39 +148,20 @@ def fi_pure(
 ) -> Iterator[Slate]:
     """Remark after Algorithm 2: FI-DP with the private experts of Thakurta and Smith in place of Hedge, delta = 0.
 
+    Expert i follows the noisy leader over the simplex, and draws its item from the leader's point, which is public. The
+    noise pays for all N gains (erratum 19), so nothing is learned in short runs.
+
     Parameters
     ----------
-    F, N, k, T
+    F, N, k, T, epsilon, coins
         As of `fi_dp`; T at least 2.
-    epsilon
-        What the remark claims.
     H
         Curvature of the leaders; by default the one in Theorem 10.
-    coins
-        Source of randomness; by default the operating system.
-
-    Yields
-    ------
-    tuple of int
-        (a_t^1, .., a_t^k).
-
-    Notes
-    -----
-    Expert i follows the noisy leader over the simplex and draws its item from the leader's point, which is public. The
-    noise pays for all N gains (erratum 19), so nothing is learned in short runs. The compiled learner is
-    `paper.fi_pure`.
-
-    Examples
-    --------
-    >>> from diminuendo import SeededCoins
-    >>> wants = [lambda S: float(1 in S)] * 6
-    >>> list(fi_pure(wants, 2, 1, 6, epsilon=3000.0, coins=SeededCoins(1)))[1:]
-    [(1,), (1,), (1,), (1,), (1,)]
     """
     secret, public = randomness(coins)
     if H is None:
         H = math.sqrt(N * math.log(T) ** 2.5 / (epsilon / k * T))
-    size = math.sqrt(N)                                        # one user moves N gains, each by at most 1
+    size = math.sqrt(N)                                        # N gains, each moved by at most 1   (erratum 19)
     E = [PFTAL(simplex, np.full(N, 1 / N), T, epsilon / k, size, H) for _ in range(k)]  # in place of Hedge
     for f_t in F:                                              # For t = 1, .., T
         a_t = [index(E_i.v, public) for E_i in E]              #   For each i, sample a_t^i given by E_i
@@ -228,30 +183,10 @@ def streeter_golovin(
         As of `fi_dp`.
     eta
         Learning rate; by default sqrt(k log N / T), which makes the bound least, and at most 1.
-
-    Yields
-    ------
-    tuple of int
-        (a_t^1, .., a_t^k).
-
-    Notes
-    -----
-    Not private. The compiled learner is `paper.streeter_golovin`.
-
-    Examples
-    --------
-    >>> from diminuendo import SeededCoins
-    >>> wants = [lambda S: float(1 in S)] * 100
-    >>> slates = list(streeter_golovin(wants, 2, 1, 100, coins=SeededCoins(1)))
-    >>> slates[-50:].count((1,))
-    50
     """
     if eta is None:
         eta = min(1.0, math.sqrt(k * math.log(N) / T))
     return fi_dp(F, N, k, T, math.inf, 1.0, eta=eta, coins=coins)
-
-
-# Section 4, bandit feedback, and appendix B.
 
 
 def bandit_dp(
@@ -261,28 +196,18 @@ def bandit_dp(
 ) -> Iterator[Slate]:
     """Algorithm 3, BANDITDP: learn from the value of the slate alone; draw new items after exploring rounds only.
 
+    Theorem 7 claims (epsilon, delta + exp(-8 T^(1/3))) (erratum 1). The learner does this with `calibration="paper"`,
+    or with `resample="all", capped=False`. By default it caps explorations, and only the expert that learned draws
+    again.
+
     Parameters
     ----------
-    F, N, k, T, coins
-        As of `fi_dp`. Each f_t is evaluated once, at the set that is played, and only in exploring rounds.
-    epsilon, delta
-        Theorem 7 claims epsilon, and delta + exp(-8 T^(1/3)) (erratum 1).
-    eta
-        Learning rate; by default the printed one.
+    F, N, k, T, epsilon, delta, eta, coins
+        As of `fi_dp`. Each f_t is evaluated once at most, at the set that is played.
     gamma
         Probability that a round explores; by default the printed one, held at 1 (erratum 2).
     b
-        b_1, .., b_T: which rounds explore; by default tossed with probability gamma, one by one.
-
-    Yields
-    ------
-    tuple of int
-        The experts' items; in a round that explores those before slot i, and a.
-
-    Notes
-    -----
-    The compiled learner is `paper.bandit_dp`. It does the same with `calibration="paper"`, or with `resample="all",
-    capped=False`; by default it caps explorations, and only the expert that learned draws again.
+        b_1, .., b_T: which rounds explore; by default tossed with probability gamma.
 
     Examples
     --------
@@ -308,8 +233,8 @@ def bandit_dp(
             yield played                                       #     Play S_t^(i-1) + a
             f_hat = np.zeros((k, N))
             f_hat[i, a] = f_t(set(played))                     #     Obtain value f_t(S_t)   (erratum 14)
-            for E_j, f_hat_j in zip(E, f_hat, strict=True):    #     Feed back f_hat_t^i to E_i, for all i
-                E_j.learn(f_hat_j)
+            for j in range(k):                                 #     Feed back f_hat_t^i to E_i, for all i
+                E[j].learn(f_hat[j])
             S_t = [E_i.draw(secret) for E_i in E]              #     Utilize E_i to pick a_(t+1)^i, update S_(t+1)
         else:                                                  #   Else:
             yield tuple(S_t)                                   #     Play S_t; S_(t+1) = S_t
@@ -321,30 +246,14 @@ def presampled_bandit(
 ) -> Iterator[Slate]:
     """Appendix B.2: Algorithm 3 with exploring rounds drawn beforehand, and a rate that knows their number.
 
+    Nothing is added to delta. The printed bound on the regret does not follow (erratum 16).
+
     Parameters
     ----------
-    F, N, k, T, epsilon, delta, coins
-        As of `bandit_dp`; nothing is added to delta.
-    eta
-        Learning rate; by default the printed one.
+    F, N, k, T, epsilon, delta, eta, coins
+        As of `bandit_dp`.
     gamma
         Probability that a round explores; by default that of Algorithm 3. B.2 says Theta(T^(-1/3)).
-
-    Yields
-    ------
-    tuple of int
-        As of `bandit_dp`.
-
-    Notes
-    -----
-    The compiled learner is `paper.presampled_bandit`. The bound on its regret as printed does not follow (erratum 16).
-
-    Examples
-    --------
-    >>> from diminuendo import SeededCoins
-    >>> wants = [lambda S: float(1 in S)] * 4
-    >>> len(list(presampled_bandit(wants, 3, 2, 4, 1.0, 1e-6, coins=SeededCoins(1))))
-    4
     """
     _, public = randomness(coins)
     if gamma is None:
@@ -353,7 +262,7 @@ def presampled_bandit(
     M = sum(b)                                                 # Let M be the number of time-steps selected
     if eta is None:
         eta = epsilon / (k * math.sqrt(32 * (M + 1) * math.log(k / delta)))
-    return bandit_dp(F, N, k, T, epsilon, delta, eta=eta, gamma=gamma, b=b, coins=coins)  # Run Algorithm 3 with eta
+    return bandit_dp(F, N, k, T, epsilon, delta, eta=eta, gamma=gamma, b=b, coins=coins)  # Run Algorithm 3, forced
 
 
 def streeter_golovin_bandit(
@@ -366,26 +275,8 @@ def streeter_golovin_bandit(
     ----------
     F, N, k, T, coins
         As of `bandit_dp`.
-    eta
-        Learning rate; by default sqrt(k N log N / (gamma T)), at most 1.
-    gamma
-        Probability that a round explores; by default k (N log N / T)^(1/3), at most 1/2.
-
-    Yields
-    ------
-    tuple of int
-        The experts' items; in a round that explores those before slot i, and a.
-
-    Notes
-    -----
-    Not private. The compiled learner is `paper.streeter_golovin_bandit`.
-
-    Examples
-    --------
-    >>> from diminuendo import SeededCoins
-    >>> wants = [lambda S: float(1 in S)] * 4
-    >>> len(list(streeter_golovin_bandit(wants, 3, 2, 4, coins=SeededCoins(1))))
-    4
+    eta, gamma
+        By default, gamma is k (N log N / T)^(1/3), at most 1/2, and eta is sqrt(k N log N / (gamma T)), at most 1.
     """
     secret, public = randomness(coins)
     if gamma is None:
@@ -401,8 +292,8 @@ def streeter_golovin_bandit(
             yield played                                       #   Play set S_t = S_t^(i-1) + a
             f_hat = np.zeros((k, N))
             f_hat[i, a] = f_t(set(played))                     #   observe feedback f_t(S_t^(i-1) + a)
-            for E_j, f_hat_j in zip(E, f_hat, strict=True):    #   give this value to E_i, and 0 to the other experts
-                E_j.learn(f_hat_j)
+            for j in range(k):                                 #   give this value to E_i, and 0 to the other experts
+                E[j].learn(f_hat[j])
         else:                                                  # In exploit rounds (prob. 1 - gamma):
             yield tuple(S_t)                                   #   play S_t and feed back 0 to each E_i
 
@@ -415,29 +306,11 @@ def direct_bandit(
 
     Parameters
     ----------
-    F, N, k, T, epsilon, delta, coins
+    F, N, k, T, epsilon, delta, eta, coins
         As of `fi_dp`.
-    eta
-        Learning rate; by default the printed one.
     gamma
-        Probability that a round explores; by default the one that makes gamma T + k^2 N log N / (gamma eta) least. B.1
-        says Theta(T^(-1/4)), and its arithmetic is off (erratum 11).
-
-    Yields
-    ------
-    tuple of int
-        As of `bandit_dp`.
-
-    Notes
-    -----
-    The compiled learner is `paper.direct_bandit`.
-
-    Examples
-    --------
-    >>> from diminuendo import SeededCoins
-    >>> wants = [lambda S: float(1 in S)] * 4
-    >>> len(list(direct_bandit(wants, 3, 2, 4, 1.0, 1e-6, coins=SeededCoins(1))))
-    4
+        By default the one that makes gamma T + k^2 N log N / (gamma eta) least. B.1 says Theta(T^(-1/4)), and its
+        arithmetic is off (erratum 11).
     """
     if eta is None:
         eta = epsilon / (k * math.sqrt(32 * T * math.log(k / delta)))   # a learning rate of eta is enough
@@ -446,41 +319,31 @@ def direct_bandit(
     return streeter_golovin_bandit(F, N, k, T, eta=eta, gamma=gamma, coins=coins)  # a new set at each time step
 
 
-# Section 5, continuous functions, and appendix C.
-
-
 class PFTAL:
-    """Private Follow the Approximate Leader (Thakurta & Smith, Theorem 10), for linear rewards <g, v>.
+    """Private Follow the Approximate Leader (Thakurta & Smith, Theorem 10), made to maximise linear rewards <g, v>.
 
     After t rounds it plays project(G_t / (H t)), where G_t is the noisy sum of the g so far: the point that is best for
-    G_t with H/2 |v|^2 taken off in every round. G_t comes from a binary tree of sums (`sums/gamma_tree.py`).
+    G_t with H/2 |v|^2 taken off in every round. G_t comes from a binary tree of sums (`sums/gamma_tree.py`). Printed
+    with Gaussian noise, which is never (epsilon, 0)-private; this noise has density in proportion to exp(-|b| / scale)
+    (erratum 4). Real numbers only: floats are not.
 
     Parameters
     ----------
-    project
-        Returns the nearest point of the convex set.
-    v
-        The first point.
-    T
-        Number of rounds, of which no more may be fed back.
-    epsilon
-        What all points together cost, delta = 0.
+    project, v
+        What returns the nearest point of the convex set, and the first point.
+    T, epsilon
+        Number of rounds, of which no more may be fed back; what all points together cost, delta = 0.
     size
         By how much, in length, one user may change g. Not checked.
     H
         Curvature.
-
-    Notes
-    -----
-    Printed with Gaussian noise, which is never (epsilon, 0)-private; this noise has density in proportion to
-    exp(-|b| / scale) (erratum 4). Real numbers only: floats are not.
     """
 
     def __init__(
         self, project: Callable[[Floats], Floats], v: Floats, T: int, epsilon: float, size: float, H: float
     ) -> None:
         self.project, self.v, self.H, self.t = project, v, H, 0
-        levels = T.bit_length()                                # one g is part of at most so many published sums
+        levels = T.bit_length()                                # the published sums that contain one g, at most
         self.G = GammaTree(1, len(v), T, node_scale(levels, size, epsilon))
 
     def learn(self, g: Floats, secret: SecretRandomness) -> None:
@@ -511,18 +374,12 @@ def continuous(
     ----------
     F
         The gradients of f_1, .., f_T, as functions of a point.
-    X
-        The domain. It contains 0 (erratum 8).
-    T
-        Number of rounds, at least 2.
-    epsilon
-        What Theorem 9 claims.
+    X, T, epsilon
+        The domain, which contains 0 (erratum 8); number of rounds, at least 2; the privacy that Theorem 9 claims.
     L
         No gradient is longer, and none has a negative entry. Not checked: privacy rests on it.
-    K
-        Number of copies; by default the printed one, rounded, at least 1 (erratum 5).
-    H
-        Curvature of the leaders; by default the one in Theorem 10.
+    K, H
+        Number of copies, by default the printed one, rounded, at least 1 (erratum 5); curvature, as of `fi_pure`.
     coins
         Source of randomness; by default the operating system.
 
@@ -531,14 +388,8 @@ def continuous(
     numpy.ndarray
         x_t, the point of round t.
 
-    Notes
-    -----
-    The compiled learner is `paper.continuous`; `calibration="paper"` has these constants.
-
     Examples
     --------
-    Two entries share a budget of 1, and the first is worth twice as much.
-
     >>> from diminuendo import SeededCoins
     >>> from diminuendo.continuous import CappedSimplex
     >>> slope = [lambda x: np.array([1.0, 0.5])] * 9
@@ -551,7 +402,7 @@ def continuous(
         K = max(1, round(math.sqrt(math.sqrt(T) / math.log(T) ** 2.5)))  # Let K   (erratum 5)
     if H is None:
         H = math.sqrt(X.n * math.log(T) ** 2.5 / (epsilon / K * T))
-    size = math.sqrt(2) * L                                    # between two gradients, neither with negative entries
+    size = math.sqrt(2) * L                                    # no two gradients are further apart
     project = lambda z: X.project(z[None])[0]  # noqa: E731
     E = [PFTAL(project, np.zeros(X.n), T, epsilon / K, size, H) for _ in range(K)]  # K copies, epsilon' = epsilon/K
     for grad_f_t in F:                                         # For t = 1, .., T
@@ -568,6 +419,9 @@ def meta_frank_wolfe(
 ) -> Iterator[Floats]:
     """Meta-Frank-Wolfe (Chen, Hassani & Karbasi 2018), on which Algorithm 4 builds: K open leaders climb together.
 
+    Chen, Hassani and Karbasi leave the online linear maximiser open. Here it follows the regularised leader. Not
+    private: the learner is `paper.meta_frank_wolfe` with `noise=None`.
+
     Parameters
     ----------
     F, X, T, L
@@ -576,24 +430,6 @@ def meta_frank_wolfe(
         Number of copies; by default sqrt(T), rounded up, with which both terms of Lemma 7 are of order sqrt(T).
     eta
         Rate of the leaders; by default D / (L sqrt(T)), where no point is further than D from the centre.
-
-    Yields
-    ------
-    numpy.ndarray
-        x_t, the point of round t.
-
-    Notes
-    -----
-    Not private. Chen, Hassani and Karbasi leave the online linear maximiser open; here it follows the regularised
-    leader. The compiled learner is `paper.meta_frank_wolfe` with `noise=None`.
-
-    Examples
-    --------
-    >>> from diminuendo.continuous import CappedSimplex
-    >>> slope = [lambda x: np.array([1.0, 0.5])] * 99
-    >>> *_, last = meta_frank_wolfe(slope, CappedSimplex(2, 1.0), 99, L=1.2, K=2)
-    >>> last.round(3) + 0.0
-    array([1., 0.])
     """
     if K is None:
         K = math.ceil(math.sqrt(T))
@@ -608,18 +444,7 @@ def meta_frank_wolfe(
             G[k] += grad_f_t(x_t_k)                            #     with the reward grad f_t(x_t^k) v
 
 
-# fmt: on
-
 __all__ = [
-    "PFTAL",
-    "bandit_dp",
-    "continuous",
-    "direct_bandit",
-    "fi_dp",
-    "fi_pure",
-    "hedge",
-    "meta_frank_wolfe",
-    "presampled_bandit",
-    "streeter_golovin",
-    "streeter_golovin_bandit",
+    "PFTAL", "bandit_dp", "continuous", "direct_bandit", "fi_dp", "fi_pure", "hedge", "meta_frank_wolfe",
+    "presampled_bandit", "streeter_golovin", "streeter_golovin_bandit",
 ]
