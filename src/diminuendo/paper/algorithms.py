@@ -34,7 +34,6 @@ from diminuendo.types import Floats
 Objective: TypeAlias = Callable[[Collection[int]], float]
 """f_t: the value of a set of items."""
 Gradient: TypeAlias = Callable[[Floats], Floats]
-"""The gradient of f_t at a point."""
 Slate: TypeAlias = tuple[int, ...]
 
 # The paper's lines stand in a column of their own, which the formatter would move.
@@ -112,8 +111,10 @@ def fi_dp(
         The objectives f_1, .., f_T.
     N, k, T
         Numbers of items (the paper's |U|), slots and rounds.
-    epsilon, delta, eta
-        The privacy that is claimed; the learning rate, by default the one printed for it.
+    epsilon, delta
+        The privacy that is claimed.
+    eta
+        Learning rate; by default the printed one.
     coins
         Source of randomness; by default the operating system.
 
@@ -196,9 +197,8 @@ def bandit_dp(
 ) -> Iterator[Slate]:
     """Algorithm 3, BANDITDP: learn from the value of the slate alone; draw new items after exploring rounds only.
 
-    Theorem 7 claims (epsilon, delta + exp(-8 T^(1/3))) (erratum 1). The learner does this with `calibration="paper"`,
-    or with `resample="all", capped=False`. By default it caps explorations, and only the expert that learned draws
-    again.
+    Theorem 7 adds exp(-8 T^(1/3)) to delta (erratum 1). The learner does this with `calibration="paper"`, or with
+    `resample="all", capped=False`. By default it caps explorations, and only the expert that learned draws again.
 
     Parameters
     ----------
