@@ -66,7 +66,7 @@ def index(law: Floats, public: PublicCoins) -> int:
 
 
 def hedge(g: Iterable[Sequence[float]], N: int, eta: float, *, coins: Coins | None = None) -> Iterator[int]:
-    """Algorithm 1, HEDGE: draw action i with probability in proportion to exp(eta * total gain of i).
+    """Algorithm 1, HEDGE: yield action i with probability in proportion to exp(eta * total gain of i).
 
     Weights are kept as logarithms: w_t(i) = exp(eta * G(i)), with G in ticks. Proposition 2 sets
     eta = epsilon / sqrt(32 T log(1/delta)) (erratum 6), as `paper.private_hedge` does.
@@ -75,13 +75,12 @@ def hedge(g: Iterable[Sequence[float]], N: int, eta: float, *, coins: Coins | No
     ----------
     g
         g_1, .., g_T: every action's gain in a round, in [0, 1].
-    N, eta, coins
-        Number of actions; learning rate; source of randomness, by default the operating system.
-
-    Yields
-    ------
-    int
-        i_t, the action of round t.
+    N
+        Number of actions.
+    eta
+        Learning rate.
+    coins
+        Source of randomness; by default the operating system.
 
     Examples
     --------
@@ -150,12 +149,10 @@ def fi_pure(
     """Remark after Algorithm 2: FI-DP with the private experts of Thakurta and Smith in place of Hedge, delta = 0.
 
     Expert i follows the noisy leader over the simplex, and draws its item from the leader's point, which is public. The
-    noise pays for all N gains (erratum 19), so nothing is learned in short runs.
+    noise pays for all N gains (erratum 19), so nothing is learned in short runs. For what is not below, see `fi_dp`.
 
     Parameters
     ----------
-    F, N, k, T, epsilon, coins
-        As of `fi_dp`; T at least 2.
     H
         Curvature of the leaders; by default the one in Theorem 10.
     """
@@ -176,12 +173,10 @@ def fi_pure(
 def streeter_golovin(
     F: Iterable[Objective], N: int, k: int, T: int, *, eta: float | None = None, coins: Coins | None = None
 ) -> Iterator[Slate]:
-    """Streeter and Golovin's algorithm for full information: Algorithm 2 at a rate that ignores privacy.
+    """Streeter and Golovin's algorithm for full information: `fi_dp` at a rate that ignores privacy.
 
     Parameters
     ----------
-    F, N, k, T, coins
-        As of `fi_dp`.
     eta
         Learning rate; by default sqrt(k log N / T), which makes the bound least, and at most 1.
     """
@@ -197,13 +192,14 @@ def bandit_dp(
 ) -> Iterator[Slate]:
     """Algorithm 3, BANDITDP: learn from the value of the slate alone; draw new items after exploring rounds only.
 
-    Theorem 7 adds exp(-8 T^(1/3)) to delta (erratum 1). The learner does this with `calibration="paper"`, or with
-    `resample="all", capped=False`. By default it caps explorations, and only the expert that learned draws again.
+    For what is not below, see `fi_dp`. Theorem 7 adds exp(-8 T^(1/3)) to delta (erratum 1). The learner does this with
+    `calibration="paper"`, or with `resample="all", capped=False`; else it caps explorations, and only the expert that
+    learned draws again.
 
     Parameters
     ----------
-    F, N, k, T, epsilon, delta, eta, coins
-        As of `fi_dp`. Each f_t is evaluated once at most, at the set that is played.
+    F
+        The objectives; each is evaluated at most once, at the set that is played.
     gamma
         Probability that a round explores; by default the printed one, held at 1 (erratum 2).
     b
@@ -246,12 +242,10 @@ def presampled_bandit(
 ) -> Iterator[Slate]:
     """Appendix B.2: Algorithm 3 with exploring rounds drawn beforehand, and a rate that knows their number.
 
-    Nothing is added to delta. The printed bound on the regret does not follow (erratum 16).
+    For what is not below, see `bandit_dp`. The printed bound on the regret does not follow (erratum 16).
 
     Parameters
     ----------
-    F, N, k, T, epsilon, delta, eta, coins
-        As of `bandit_dp`.
     gamma
         Probability that a round explores; by default that of Algorithm 3. B.2 says Theta(T^(-1/3)).
     """
@@ -271,10 +265,10 @@ def streeter_golovin_bandit(
 ) -> Iterator[Slate]:
     """Streeter and Golovin's algorithm for bandit feedback, as in section 4: new items in every round.
 
+    For what is not below, see `bandit_dp`.
+
     Parameters
     ----------
-    F, N, k, T, coins
-        As of `bandit_dp`.
     eta, gamma
         By default, gamma is k (N log N / T)^(1/3), at most 1/2, and eta is sqrt(k N log N / (gamma T)), at most 1.
     """
@@ -302,12 +296,10 @@ def direct_bandit(
     F: Iterable[Objective], N: int, k: int, T: int, epsilon: float, delta: float,
     *, eta: float | None = None, gamma: float | None = None, coins: Coins | None = None,
 ) -> Iterator[Slate]:
-    """Appendix B.1, the direct approach: `streeter_golovin_bandit` at the private rate of Algorithm 2.
+    """Appendix B.1, the direct approach: `streeter_golovin_bandit` at the private rate of `fi_dp`.
 
     Parameters
     ----------
-    F, N, k, T, epsilon, delta, eta, coins
-        As of `fi_dp`.
     gamma
         By default the one that makes gamma T + k^2 N log N / (gamma eta) least. B.1 says Theta(T^(-1/4)), and its
         arithmetic is off (erratum 11).
@@ -329,10 +321,14 @@ class PFTAL:
 
     Parameters
     ----------
-    project, v
-        What returns the nearest point of the convex set, and the first point.
-    T, epsilon
-        Number of rounds, of which no more may be fed back; what all points together cost, delta = 0.
+    project
+        Returns the nearest point of the convex set.
+    v
+        The first point.
+    T
+        Number of rounds; no more than these may be fed back.
+    epsilon
+        What all points together cost, delta = 0.
     size
         By how much, in length, one user may change g. Not checked.
     H
@@ -374,12 +370,18 @@ def continuous(
     ----------
     F
         The gradients of f_1, .., f_T, as functions of a point.
-    X, T, epsilon
-        The domain, which contains 0 (erratum 8); number of rounds, at least 2; the privacy that Theorem 9 claims.
+    X
+        The domain, which contains 0 (erratum 8).
+    T
+        Number of rounds, at least 2.
+    epsilon
+        The privacy that Theorem 9 claims.
     L
         No gradient is longer, and none has a negative entry. Not checked: privacy rests on it.
-    K, H
-        Number of copies, by default the printed one, rounded, at least 1 (erratum 5); curvature, as of `fi_pure`.
+    K
+        Number of copies; by default the printed one, rounded, at least 1 (erratum 5).
+    H
+        Curvature of the leaders; by default the one in Theorem 10.
     coins
         Source of randomness; by default the operating system.
 
@@ -420,12 +422,10 @@ def meta_frank_wolfe(
     """Meta-Frank-Wolfe (Chen, Hassani & Karbasi 2018), on which Algorithm 4 builds: K open leaders climb together.
 
     Chen, Hassani and Karbasi leave the online linear maximiser open. Here it follows the regularised leader. Not
-    private: the learner is `paper.meta_frank_wolfe` with `noise=None`.
+    private: the learner is `paper.meta_frank_wolfe` with `noise=None`. For what is not below, see `continuous`.
 
     Parameters
     ----------
-    F, X, T, L
-        As of `continuous`.
     K
         Number of copies; by default sqrt(T), rounded up, with which both terms of Lemma 7 are of order sqrt(T).
     eta
