@@ -48,13 +48,15 @@ def test_files_that_are_named_exist(files: list[str]) -> None:
 
 
 def test_functions_that_the_papers_page_places_in_a_file_are_there(files: list[str]) -> None:
-    """The loops of Algorithms 2 and 3 and the estimate among them."""
+    """The readable algorithms, the compiled loops of Algorithms 2 and 3 and the estimate among them."""
     placed = [
         (name, file)
         for names, file in WITHIN.findall((ROOT / "docs" / "paper.md").read_text())
         for name in re.findall(r"\w+", names.replace(" and ", " "))
     ]
-    assert {name for name, _ in placed} >= {"learn_gains", "_replay", "learn_probe", "next_round"}
+    known = {"fi_dp", "bandit_dp", "continuous", "learn_gains", "_replay", "learn_probe", "next_round"}
+    assert {name for name, _ in placed} >= known
     for name, file in placed:
         path = next(path for path in files if path.endswith("/src/diminuendo/" + file))
-        assert f"\ndef {name}(" in (ROOT / path[1:]).read_text(), (name, file)
+        text = (ROOT / path[1:]).read_text()
+        assert re.search(rf"^(def|class) {name}\b", text, flags=re.MULTILINE), (name, file)

@@ -83,13 +83,23 @@ def _show_recipes(module: griffe.Module, exported: set[str]) -> None:
             lineno=recipe.lineno,
             endlineno=recipe.endlineno,
         )
-        entry.docstring = recipe.docstring and griffe.Docstring(recipe.docstring.value, parent=entry)
+        entry.docstring = recipe.docstring and _docstring(recipe.docstring.value, entry, recipe.docstring)
         module.set_member(name, entry)
 
 
 def _hand_over(module: griffe.Module, exported: set[str]) -> None:
-    """Give the text of a file to the exported name it is about: the one named like the file, or else the first."""
+    """Give the text of a file to the exported name it is about: the one named like the file, or else the first.
+
+    A file that is exported itself keeps its text.
+    """
     if module.is_init_module or module.docstring is None:
+        return
+    package = module.parent
+    if (
+        package is not None
+        and module.name in map(str, package.exports or ())
+        and module.name not in module.members
+    ):
         return
     ours = [
         member
@@ -99,7 +109,12 @@ def _hand_over(module: griffe.Module, exported: set[str]) -> None:
     named = [member for member in ours if member.name.lower() == module.name.replace("_", "")]
     for member in (named or ours)[:1]:
         own = f"{member.docstring.value}\n\n" if member.docstring else ""
-        member.docstring = griffe.Docstring(own + module.docstring.value, parent=member)
+        member.docstring = _docstring(own + module.docstring.value, member, module.docstring)
+
+
+def _docstring(text: str, parent: Any, like: griffe.Docstring) -> griffe.Docstring:
+    """Make a docstring that is parsed as another one is."""
+    return griffe.Docstring(text, parent=parent, parser=like.parser, parser_options=like.parser_options)
 
 
 def _rewrite(thing: Any) -> None:

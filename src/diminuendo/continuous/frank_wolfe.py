@@ -14,6 +14,7 @@ Guarantee  noise=None: none. "gaussian": (epsilon, delta), exact whole-number ar
 Assumes    gradient_bound, smoothness and the horizon are public; nothing is tuned on the people it protects. Objectives
            may be anything: what they say is cut to size.
 Excludes   timing, and the memory of the process.
+Readable   paper/algorithms.py, `continuous` and `meta_frank_wolfe`: the same points from the same words.
 References Perez-Salazar & Cummings (2021), AISTATS, Algorithm 4; Chen, Hassani & Karbasi (2018), AISTATS.
 """
 

@@ -1,9 +1,12 @@
 """The paper: every algorithm of "Differentially Private Online Submodular Maximization", by its name.
 
-Sebastian Perez-Salazar and Rachel Cummings (2021), AISTATS. Each takes `calibration="paper"`, which is the algorithm as
-printed, its constants letter by letter; or `"tight"`, the default: the best constants that the same promise allows, and
-in `bandit_dp` and `continuous` other choices beside constants, which their docstrings name. Each tells `guarantee`,
-what is proved here, and `claim`, what the paper's own analysis says about the same run.
+Sebastian Perez-Salazar and Rachel Cummings (2021), AISTATS. To read an algorithm, open `paper.algorithms`: one plain
+function each, beside the paper's pseudocode. The functions here make the compiled learners, which play the same slates.
+
+Each takes `calibration="paper"`, which is the algorithm as printed, its constants letter by letter; or `"tight"`, the
+default: the best constants that the same guarantee allows. In `bandit_dp` and `continuous`, `"tight"` changes more than
+constants; their docstrings say what. A learner has a `guarantee`, which is proved here, and a `claim`, which is what
+the paper's own analysis says about the same run.
 
 Do not deploy the paper's constants: at epsilon 1 they are near random choice on real streams (docs/paper.md). Where a
 formula leaves its range, an `OutOfRange` warning says how many rounds it would need. What does not hold as printed
@@ -35,7 +38,7 @@ from diminuendo.learners.hedge.constants import Calibration, Resample
 from diminuendo.learners.hedge.exploring import StreeterGolovinBandit
 from diminuendo.learners.hedge.fi_dp import StreeterGolovin
 from diminuendo.offline.private_greedy import private_greedy
-from diminuendo.paper import bounds
+from diminuendo.paper import algorithms, bounds
 from diminuendo.paper.one_expert import PrivateHedge
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
@@ -43,7 +46,10 @@ from diminuendo.types import FeedbackKind
 
 
 def hedge(n_items: int, rate: float) -> Hedge:
-    """Algorithm 1: draws item a with probability in proportion to exp(rate * total gain of a)."""
+    """Algorithm 1: draws item a with probability in proportion to exp(rate * total gain of a).
+
+    To read it: `paper.algorithms.hedge`.
+    """
     return Hedge(n_items, rate)
 
 
@@ -76,15 +82,21 @@ class Algorithm:
 
 
 fi_dp = Algorithm("full", algorithm_2.calibrated)
-"""Algorithm 2: k ordered private Hedge experts, full information."""
+"""Algorithm 2: k ordered private Hedge experts, full information. To read it: `paper.algorithms.fi_dp`."""
 
 direct_bandit = Algorithm(
     "bandit", partial(algorithm_3.calibrated, resample="every", name=algorithm_3.DIRECT)
 )
-"""Appendix B.1, the direct approach: everybody redraws in every round; regret of order T^(3/4)."""
+"""Appendix B.1, the direct approach: all experts draw again in every round; regret of order T^(3/4).
+
+To read it: `paper.algorithms.direct_bandit`.
+"""
 
 presampled_bandit = Algorithm("bandit", algorithm_3.presampled)
-"""Appendix B.2: Algorithm 3 with exploring rounds drawn beforehand, memory for delta."""
+"""Appendix B.2: Algorithm 3 with exploring rounds drawn beforehand, memory for delta.
+
+To read it: `paper.algorithms.presampled_bandit`.
+"""
 
 
 def fi_pure(
@@ -97,7 +109,10 @@ def fi_pure(
     ledger: Ledger | None = None,
     coins: Coins | None = None,
 ) -> Learner:
-    """The remark after Algorithm 2: (epsilon, 0)-private experts of Thakurta and Smith instead of Hedge."""
+    """The remark after Algorithm 2: (epsilon, 0)-private experts of Thakurta and Smith instead of Hedge.
+
+    To read it: `paper.algorithms.fi_pure`.
+    """
     setting = Setting(n_items, slots, rounds, "full", epsilon, 0.0)
     return pure_experts.calibrated(setting, calibration, ledger=ledger, coins=coins)
 
@@ -115,12 +130,12 @@ def bandit_dp(
     ledger: Ledger | None = None,
     coins: Coins | None = None,
 ) -> Learner:
-    """Algorithm 3: explore now and then, redraw only after that.
+    """Algorithm 3: explore with a small probability, and draw again only after that.
 
-    `calibration="paper"` is the pseudocode as printed: after an exploration all experts redraw (`resample="all"`), and
-    nothing bounds the number of explorations (`capped=False`). `"tight"` changes more than numbers: only the expert
-    that learned redraws (`"own"`), and explorations are capped, so that the price of a run does not rest on coins. Each
-    can be asked for with either calibration.
+    To read it: `paper.algorithms.bandit_dp`. `calibration="paper"` is the pseudocode as printed: after an exploration
+    all experts draw again (`resample="all"`), and nothing bounds the number of explorations (`capped=False`). `"tight"`
+    changes more than numbers: only the expert that learned draws again (`"own"`), and explorations are capped, so that
+    the cost of a run does not depend on coins. Each can be asked for with either calibration.
     """
     setting = Setting(n_items, slots, rounds, "bandit", epsilon, delta)
     return algorithm_3.calibrated(
@@ -142,9 +157,10 @@ def continuous(
 ) -> MetaFrankWolfe:
     """Algorithm 4: K private leaders climb a continuous DR-submodular function together.
 
-    `calibration="paper"` is as printed: pure Gamma-norm noise, its own number of copies, a release after every round.
-    `"tight"` chooses copies and releases by the proved bound. Without a delta its noise is Gamma-norm too, padded to
-    the same law in every release; with one, it is Gaussian noise on all copies together.
+    To read it: `paper.algorithms.continuous`. `calibration="paper"` is as printed: pure Gamma-norm noise, its own
+    number of copies, a release after every round. `"tight"` chooses copies and releases by the proved bound. Without a
+    delta its noise is Gamma-norm too, padded to the same law in every release; with one, it is Gaussian noise on all
+    copies together.
     """
     return MetaFrankWolfe(
         domain,
@@ -163,20 +179,27 @@ def continuous(
 
 
 def streeter_golovin(n_items: int, slots: int, rounds: int, *, coins: Coins | None = None) -> Learner:
-    """Full information, at the rate that makes the bound least: 2 sqrt(k T log N)."""
+    """Full information, at the rate that makes the bound least: 2 sqrt(k T log N).
+
+    To read it: `paper.algorithms.streeter_golovin`.
+    """
     return StreeterGolovin.for_setting(Setting(n_items, slots, rounds, "full"), coins=coins)
 
 
 def streeter_golovin_bandit(n_items: int, slots: int, rounds: int, *, coins: Coins | None = None) -> Learner:
-    """Bandit feedback, exploring k (N log N / T)^(1/3) of the rounds."""
+    """Bandit feedback, exploring k (N log N / T)^(1/3) of the rounds.
+
+    To read it: `paper.algorithms.streeter_golovin_bandit`.
+    """
     return StreeterGolovinBandit.for_setting(Setting(n_items, slots, rounds, "bandit"), coins=coins)
 
 
 meta_frank_wolfe = MetaFrankWolfe
-"""Chen, Hassani and Karbasi's algorithm for continuous functions."""
+"""Chen, Hassani and Karbasi's algorithm for continuous functions. To read it: `paper.algorithms.meta_frank_wolfe`."""
 
 
 __all__ = [
+    "algorithms",
     "bandit_dp",
     "bounds",
     "continuous",

@@ -6,6 +6,8 @@ item. All or nothing: where words run out, or a redraw is not paid for yet, noth
 
 `ExploringPolicy` is what all of them are; what differs is an argument: how much is explored and who redraws (`Rules`),
 and what is paid for draws. The private ones are made in bandit_dp.py; here is the original of Streeter and Golovin.
+
+Readable   paper/algorithms.py, `bandit_dp` and `streeter_golovin_bandit`: the same slates from the same words.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ Regret     at most k times `experts.noisy_leader.pftal_bound` with R = 1, L = sq
            up to logarithms, and N^1.5 with the paper's curvature (docs/maths/paper.md, Theorem P4).
 Guarantee  (epsilon, 0), epsilon / k for each expert (docs/maths/paper.md, Theorem P4); one round of a person who has m
            costs epsilon / m (docs/maths/accounting.md, Theorem A9). Real numbers only: not for serving people.
+Readable   paper/algorithms.py, `fi_pure`: the same slates from the same words.
 References Perez-Salazar & Cummings (2021), AISTATS, section 3, remark; Thakurta & Smith (2013), NIPS 26.
 """
 

@@ -8,6 +8,7 @@ private ones and what the paper builds on in fi_dp.py.
 Regret     (1 - 1/e) of the best slate in hindsight minus our payoff is at most the sum of the experts' regrets
            (docs/maths/hedge.md, Theorem 2; docs/maths/paper.md, Theorem P3).
 Guarantee  that of the draws which the policy is given.
+Readable   paper/algorithms.py, `fi_dp`: the same slates from the same words.
 References Streeter & Golovin (2008), NIPS 21; Perez-Salazar & Cummings (2021), AISTATS, Algorithm 2.
 """
 
