@@ -100,7 +100,7 @@ def draw_regret(axes: Axes, horizons: Sequence[int], runs: Mapping[str, Runs]) -
             axes.fill_between(at, mean - half, mean + half, color=colour, alpha=0.2, linewidth=0)
         axes.plot(at, found.bound, color=colour, linestyle="--", linewidth=1.4)
         ends += [(name, float(mean[-1]), colour), (f"{name}: bound", float(found.bound[-1]), colour)]
-    labelled = sorted({0, len(at) // 2, len(at) - 1})
+    labelled = sorted({0, (len(at) - 1) // 2, len(at) - 1})
     axes.set_xticks(at[labelled], [f"{at[i]:,.0f}" for i in labelled])
     axes.set(xlim=(at[0] / 1.15, at[-1] * 1.15), xlabel="rounds T")
     axes.minorticks_off()
