@@ -2,7 +2,6 @@
 
 from diminuendo._extras import extra
 
+# Figures are made without pyplot, so they need no screen, and a notebook keeps its backend.
 with extra("simulate"):
-    import matplotlib as mpl
-
-mpl.use("Agg")  # files only; no screen is needed
+    import matplotlib as matplotlib
