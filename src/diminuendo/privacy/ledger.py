@@ -263,7 +263,8 @@ class Ledger:
         """Return the epsilon, at the budget's delta, of all charges so far: the largest cost of any one user.
 
         It may be most of the budget early in a run, because the first users take part in many releases and because
-        learners charge in advance. If a charge depends on earlier releases, this number proves nothing: see `guarantee`.
+        learners charge in advance. If a charge depends on earlier releases, this number proves nothing: see
+        `guarantee`.
         """
         return self.budget.worth(self._tally.total)
 
