@@ -115,11 +115,11 @@ def test_bandits_and_empty_plans_on_the_command_line(tmp_path: Path) -> None:
     said = " ".join(bandit.output.split())
     taken = plan(20, 3, 8_000, feedback="bandit", adversarial=True).recommended
     assert taken.startswith("bandit-")
-    assert f"Take {taken} " in said
+    assert f"Learner {taken} " in said
     assert "told apart" not in said, "it publishes no sums"
     assert "held at 1" in said, "warnings are notes"
     few = " ".join(RUNNER.invoke(app, [*ASK, "40", "--epsilon", "0.05"]).output.split())
-    assert "nothing can be told apart" in few
+    assert "no two items can be told apart" in few
     assert "too few to come half the way" in few
     nothing = RUNNER.invoke(app, [*ASK, "1"])
     assert "There is nothing to learn" in nothing.output

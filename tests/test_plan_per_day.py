@@ -73,7 +73,7 @@ def test_people_unlike_the_model_are_not_compared() -> None:
     result = RUNNER.invoke(app, [*ASKED, "--per-day", "300", "--today-earns", "3"])
     assert result.exit_code == 0, result.output
     (heading,) = [line for line in result.output.splitlines() if "below hindsight" in line]
-    assert "over chance" in heading
+    assert "over random" in heading
     assert "over today" not in heading
     assert "earns less than random choice does" in " ".join(result.output.split())
 

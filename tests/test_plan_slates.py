@@ -59,7 +59,7 @@ def test_the_same_learner_is_planned_and_made(feedback: FeedbackKind) -> None:
         assert visits == 1 or f"{visits} rounds" in str(promise)
         why = next(rule.why for rule in RULES if rule.learner == TAKEN[feedback])
         assert found.why == why
-        assert "nothing is proved" in why
+        assert "No regret bound is proved" in why
 
 
 def made_up(name: str, bound: float | None) -> Candidate:

@@ -39,14 +39,14 @@ def test_by_default_contexts_are_compared_with_none_and_with_separate_learners(t
     assert found["contexts"]["columns"] == {"country": ["DE", "FR"]}  # type: ignore[index]
     assert found["contexts"]["greedy"] == 1.0, "everybody wants one of two things, by country"  # type: ignore[index]
     assert "contexts: country (2 values); public" in said
-    assert "greedy by type" in said
-    assert "is what contexts know" in said
+    assert "greedy by context" in said
+    assert "is the information in the contexts" in said
 
 
 def test_private_contexts_have_no_separate_learners(tmp_path: Path) -> None:
     found, said = simulated(tmp_path, "--context", "country", "--private-context")
     assert learners(found) == ["private", "private-no-contexts", "nonprivate", "random"]
-    assert "What private promises is joint" in said
+    assert "The guarantee of private is joint" in said
 
 
 def test_names_that_are_given_are_taken_as_they_are(tmp_path: Path) -> None:

@@ -490,7 +490,7 @@ def test_nothing_is_asked_before_it_is_played(name: str) -> None:
 REDRAW = "S_t = [E_i.draw(secret) for E_i in E]              #     Utilize"
 SLIPS: list[tuple[str, str, str, tuple[str, ...]]] = [
     ("hedge", "G += [", "G -= [", ("hedge",)),
-    ("hedge", "to_ticks(gain) for", "to_ticks(1 - gain) for", ("hedge",)),
+    ("hedge", "clipped(gain) for", "clipped(1 - gain) for", ("hedge",)),
     ("hedge", "eta / TICKS", "2 * eta / TICKS", ("hedge",)),
     ("hedge", "for gain in g_t", "for gain in np.eye(N)[i_t] * g_t", ("hedge",)),
     # Algorithm 2.

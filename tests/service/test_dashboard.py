@@ -202,7 +202,7 @@ def test_numbers_on_the_overview_follow_the_store(tmp_path: Path) -> None:
     store.hand_out(number, 77_777)
     assert "77,777" in visitor.get("/").text
     store.beat("placement page", "waits, and is tried again")
-    assert "the trainer tries again" in visitor.get("/").text
+    assert "The trainer failed here and retries" in visitor.get("/").text
 
 
 def test_that_tastes_changed_is_said_among_what_changed(tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ def test_trainers_and_front_ends_of_the_last_hour_are_told_of(tmp_path: Path) ->
     assert [(one.name, one.state) for one in found if one.name != "front-a-0"] == [
         ("trainer-b-0", "well"), ("trainer-c-0", "well"),
     ]  # fmt: skip
-    assert "2 of 2 well" in str(dots(found))
+    assert "2 of 2 healthy" in str(dots(found))
     assert "Ledgers</b> 1 stopped" in str(dots(found, {"people": "stopped: why"}))
 
 
@@ -247,7 +247,7 @@ def test_a_population_that_was_stopped_says_why(shop: FakeStore) -> None:
         assert {view.row.population for view in public.placements() if view.stopped} == {"customers"}
         page = str(population(public, "customers", 0))
         assert "This population is stopped: &lt;b&gt;somebody" in page
-        assert "put back" in str(overview(public))
+        assert "rolled back" in str(overview(public))
     finally:
         shop.beat("population customers")
 

@@ -230,7 +230,7 @@ def test_tables_say_what_contexts_are_worth() -> None:
     alone = dataclasses.replace(small(), results=[run for run in small().results if run.asked_epsilon != 1.0])
     table = as_table(alone)
     names = list(table.columns[0].cells)
-    assert names[1:4] == ["greedy", "greedy by type", "  labels shuffled"]
+    assert names[1:4] == ["greedy", "greedy by context", "  labels shuffled"]
     known, reference = small().contexts, small().benchmarks.greedy.value
     assert known is not None
     assert list(table.columns[3].cells)[2:4] == [
@@ -241,8 +241,8 @@ def test_tables_say_what_contexts_are_worth() -> None:
     for one in (table, by_epsilon(small())):
         assert "Contexts are used by private and private-separate." in str(one.caption)
     said = worth_of_contexts(small())
-    assert f"{known.greedy / reference:.3f} of greedy's payoff" in said
-    assert f"{(known.greedy - known.shuffled) / reference:.3f}, is what contexts know" in said
+    assert f"{known.greedy / reference:.3f} of greedy's reward" in said
+    assert f"{(known.greedy - known.shuffled) / reference:.3f}, is the information in the contexts" in said
     nothing = simulate(crowd("chance"), slots=2, learners="random", seeds=1)
     assert "worth next to nothing here" in worth_of_contexts(nothing)
     assert "none of these learners" in str(as_table(nothing).caption)
@@ -254,5 +254,5 @@ def test_tables_say_what_contexts_are_worth() -> None:
 def test_joint_promises_are_called_so() -> None:
     hidden = simulate(crowd(private=True), slots=2, learners=["private", "private-no-contexts"], seeds=1)
     caption = str(as_table(hidden).caption)
-    assert "What private promises is joint" in caption
-    assert "private-no-contexts promises" not in caption
+    assert "The guarantee of private is joint" in caption
+    assert "private-no-contexts" not in caption

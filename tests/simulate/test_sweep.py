@@ -208,7 +208,7 @@ def test_one_table_for_each_simulation(found: Sweep) -> None:
         assert [column.header for column in table.columns] == ["learner", "ε=0.5", "ε=5"]
         assert table.row_count == 3
     narrow = tables(sweep(ONE, slots=2, seeds=1, jobs=1))
-    assert narrow[0].columns[1].header == "payoff"
+    assert narrow[0].columns[1].header == "reward"
 
 
 @pytest.mark.parametrize(

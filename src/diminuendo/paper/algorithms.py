@@ -22,6 +22,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from diminuendo._numba import as_kernel
 from diminuendo.continuous.domains import Domain
 from diminuendo.experts.hedge import Hedge
 from diminuendo.randomness.coins import Coins, SystemCoins
@@ -35,6 +36,9 @@ Objective: TypeAlias = Callable[[Collection[int]], float]
 """f_t: the value of a set of items."""
 Gradient: TypeAlias = Callable[[Floats], Floats]
 Slate: TypeAlias = tuple[int, ...]
+
+clipped = as_kernel(to_ticks)
+"""A gain as a whole number of ticks, from 0 to TICKS."""
 
 # The paper's lines stand in a column of their own, which the formatter would move.
 # fmt: off
@@ -93,7 +97,7 @@ def hedge(g: Iterable[Sequence[float]], N: int, eta: float, *, coins: Coins | No
     for g_t in g:                                              # For t = 1, .., T
         i_t = select(G, eta / TICKS, secret)                   #   Sample i_t w.p. x_t(i) = w_t(i) / sum_j w_t(j)
         yield i_t                                              #   Obtain payoff g_t(i_t), full access to g_t
-        G += [to_ticks(gain) for gain in g_t]                  #   Update w_(t+1)(i) = w_t(i) e^(eta g_t(i))
+        G += [clipped(gain) for gain in g_t]                   #   Update w_(t+1)(i) = w_t(i) e^(eta g_t(i))
 
 
 def fi_dp(
