@@ -134,7 +134,9 @@ register(
 def main(slots=5, epsilons=(0.1, 1.0, 10.0)):
     people = dim.msweb()
     best = dim.optimum(people, slots)
-    print(f"msweb: {len(people):,} users, {slots} of {people.n_items} items; share of the best slate's reward")
+    print(
+        f"msweb: {len(people):,} users, {slots} of {people.n_items} items; share of the best slate's reward"
+    )
     for name in ("random", "hedge", "osm", "osm-dp", "private"):
         private = dim.LEARNERS[name].private if name in dim.LEARNERS else True
         for epsilon in epsilons if private else epsilons[:1]:

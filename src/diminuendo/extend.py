@@ -19,7 +19,15 @@ from diminuendo.experts import EXPERTS, Expert
 from diminuendo.experts.capped_simplex import leader, spread, step_cost
 from diminuendo.learners import LEARNERS, ROLES
 from diminuendo.learners.base.entry import Advice, AnyEntry, Entry
-from diminuendo.learners.base.feedback import Anything, Clicks, Objectives, Payoffs, Reader, Singles, Supergradients
+from diminuendo.learners.base.feedback import (
+    Anything,
+    Clicks,
+    Objectives,
+    Payoffs,
+    Reader,
+    Singles,
+    Supergradients,
+)
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import (

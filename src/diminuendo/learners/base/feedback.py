@@ -109,8 +109,6 @@ class Supergradients:
     """
 
     kinds: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
-    rows_differ: ClassVar[bool] = True
-    """A row of a family says more than the function with its values."""
 
     def __init__(self, point: Callable[[], Floats]) -> None:
         self._point = point
