@@ -16,12 +16,29 @@ from typing import Any
 from diminuendo import _plugins
 from diminuendo.errors import InvalidInput
 from diminuendo.experts import EXPERTS, Expert
+from diminuendo.experts.capped_simplex import leader, spread, step_cost
 from diminuendo.learners import LEARNERS, ROLES
 from diminuendo.learners.base.entry import Advice, AnyEntry, Entry
-from diminuendo.learners.base.feedback import Anything, Clicks, Objectives, Payoffs, Reader, Singles
+from diminuendo.learners.base.feedback import (
+    Anything,
+    Clicks,
+    Objectives,
+    Payoffs,
+    Reader,
+    Singles,
+    Supergradients,
+)
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.menu import Chooser, Menu, OneSlate, RandomSlates, SlateByType
+from diminuendo.learners.base.menu import (
+    Chooser,
+    Menu,
+    OneSlate,
+    RandomSlates,
+    SlateByType,
+    SlatesFromPoint,
+    point_ends,
+)
 from diminuendo.learners.base.policy import MenuPolicy, Policy
 from diminuendo.learners.base.setting import Setting
 from diminuendo.objectives import FAMILIES
@@ -112,9 +129,15 @@ __all__ = [
     "Setting",
     "Singles",
     "SlateByType",
+    "SlatesFromPoint",
+    "Supergradients",
     "checked_rows",
     "equal",
     "geometric",
+    "leader",
+    "point_ends",
     "register",
     "register_kernels",
+    "spread",
+    "step_cost",
 ]

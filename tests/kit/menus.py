@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.menu import Menu, OneSlate, RandomFromLists, RandomSlates, SlateByType
+from diminuendo.learners.base.menu import (
+    Menu,
+    OneSlate,
+    RandomFromLists,
+    RandomSlates,
+    SlateByType,
+    SlatesFromPoint,
+)
 from diminuendo.learners.probing.menu import ExpertsWithProbes
 from diminuendo.learners.released.menu import ExpertsInTurn, PointMenu
 from diminuendo.learners.slates.contexts.menu import SlatesByGroup
@@ -17,6 +24,7 @@ MENUS: dict[str, type[Menu]] = {
         SlateByType,
         RandomSlates,
         RandomFromLists,
+        SlatesFromPoint,
         AssignedSlates,
         SlatesByGroup,
         ExpertsWithProbes,

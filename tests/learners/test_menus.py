@@ -17,7 +17,7 @@ from diminuendo import LEARNERS, Learner, SeededCoins, Setting
 from diminuendo.audit.taps import Diverged, Taps
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners.base.decisions import OpenDecisions
-from diminuendo.learners.base.menu import Menu, RandomFromLists, SlateByType
+from diminuendo.learners.base.menu import Menu, RandomFromLists, SlateByType, SlatesFromPoint
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.slates.contexts.menu import SlatesByGroup
 from diminuendo.streams import taste_groups
@@ -158,5 +158,6 @@ def test_what_is_no_menu_is_refused() -> None:
 def test_every_kind_of_menu_is_shown_by_some_learner() -> None:
     shown = {type(menu) for name in WITH_MENUS for menu, _, _ in played(name)}
     # Of learners with rules or contexts: tests/learners/test_rules.py, test_contexts.py, test_slate_contexts.py.
-    restricted = {RandomFromLists, SlateByType, SlatesByGroup}
+    # Of plugins: tests/test_osm.py.
+    restricted = {RandomFromLists, SlateByType, SlatesByGroup, SlatesFromPoint}
     assert shown | restricted == set(MENUS.values())

@@ -11,7 +11,7 @@ from typing import Any
 from diminuendo.errors import OutOfRange
 from diminuendo.learners import Learner, Setting
 from diminuendo.learners.base.entry import AnyEntry
-from diminuendo.learners.base.feedback import Anything, said_to
+from diminuendo.learners.base.feedback import Anything, Supergradients, said_to
 from diminuendo.randomness import SeededCoins
 from diminuendo.streams.synthetic import taste_groups
 from diminuendo.types import Decision, FeedbackKind
@@ -45,6 +45,11 @@ class Case:
     def hears_nothing(self) -> bool:
         """Whether whatever is said to it counts as nothing, so that nothing said can be wrong."""
         return isinstance(self.fresh().policy.reader, Anything)
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether the row of a user says more to it than the function with the same values."""
+        return isinstance(self.fresh().policy.reader, Supergradients)
 
     def answer(self, decision: Decision, t: int) -> Any:
         """What person t of the people here says to a decision."""

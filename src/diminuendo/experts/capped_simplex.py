@@ -45,7 +45,34 @@ class LeaderState(NamedTuple):
 
 
 def leader(sums: Floats, slots: int, rate: float) -> tuple[Floats, LeaderState]:
-    """The point that follows `sums`, and what it takes to find it again."""
+    """The point of the capped simplex that follows sums of gains: entropic follow-the-regularized-leader.
+
+    Parameters
+    ----------
+    sums : array of shape (n_items,)
+        What each item has gained so far, with or without noise.
+    slots : int
+        k, what the entries of the point add up to.
+    rate : float
+        eta > 0, the learning rate.
+
+    Returns
+    -------
+    point : array of shape (n_items,)
+        `min(1, exp(eta sums - level))`, with the level at which entries add up to k.
+    state : LeaderState
+        What it takes to find the point again.
+
+    Notes
+    -----
+    It maximises <sums, x> less the entropy penalty over eta; its regret is Lemma R5 of docs/maths/released.md.
+
+    Examples
+    --------
+    >>> point, _ = leader(np.array([3.0, 1.0, 1.0, 1.0]), 2, 1.0)
+    >>> print(point.round(3))
+    [1.    0.333 0.333 0.333]
+    """
     top = float(sums.max())
     scaled = rate * (sums - top)
     falling = -np.sort(-scaled)

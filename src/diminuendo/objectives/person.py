@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._numba import kernel
+from diminuendo._numba import allocating_kernel, kernel
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import (
@@ -15,6 +15,7 @@ from diminuendo.objectives.family import (
     GainBuffer,
     Table,
     add,
+    ceiling,
     gains,
     new_gain_buffer,
     offset,
@@ -69,6 +70,51 @@ class Person:
         _gains_of(self.table, self.index, items, self._state(), buffer, out)
         out[items] = 0.0
         return out
+
+    def supergradient(self, point: Floats) -> tuple[float, Floats]:
+        r"""A supergradient of the concave relaxation at a fractional point, cut to what items are worth alone.
+
+        Parameters
+        ----------
+        point : array of shape (n_items,)
+            For each item how likely it is shown, from 0 to 1.
+
+        Returns
+        -------
+        level : float
+            :math:`L(y)`, the value of the relaxation at the point, or less where a slope was cut.
+        slope : array of shape (n_items,)
+            :math:`g`, with :math:`0 \le g_a \le f(\{a\}) \le 1`.
+
+        Raises
+        ------
+        InvalidInput
+            If the point is not a row of `n_items` numbers in [0, 1].
+
+        Notes
+        -----
+        Every slate S has :math:`f(S) \le L(y) + \langle g, 1_S - y \rangle` (docs/maths/hindsight.md, Theorem 2). For
+        noisy-or, best match, coverage, the curves "capped" and "exponential", and mixtures of them,
+        :math:`(1 - 1/e)\, L(y) \le F(y) \le L(y)`, where F is the multilinear extension: the mean of f over slates
+        that hold each item a with probability :math:`y_a`, independently (docs/maths/osm.md, Theorem J1). For the
+        curves "sqrt" and "log" only the second inequality is proved.
+
+        Examples
+        --------
+        Two items please surely, each shown with probability 1/4. L adds these up, F is 1 - (3/4)^2.
+
+        >>> from diminuendo.objectives import NoisyOr
+        >>> visitor = person(NoisyOr(), {0: 1.0, 1: 1.0}, n_items=3)
+        >>> level, slope = visitor.supergradient(np.array([0.25, 0.25, 1.0]))
+        >>> print(level, slope)
+        0.5 [1. 1. 0.]
+        """
+        self.checked()
+        x = np.ascontiguousarray(_validate.numbers(point, "A point"))
+        if x.shape != (self.n_items,) or not ((x >= 0) & (x <= 1)).all():
+            raise InvalidInput(f"A point is a row of {self.n_items} numbers in [0, 1], one for each item.")
+        slope = np.zeros(self.n_items)
+        return float(_ceiling_of(self.table, self.index, x, slope) + slope @ x), slope
 
 
 def person(family: Family, row: Mapping[int, float] | Sequence[Mapping[int, float]], n_items: int) -> Person:
@@ -129,3 +175,8 @@ def _gains_of(
         add(table, index, state, 0, item)
     for j in range(gains(table, index, state, 0, buffer, 0)):
         out[buffer.items[j]] = buffer.gains[j]
+
+
+@allocating_kernel
+def _ceiling_of(table: Table, index: int, x: Floats, slope: Floats) -> float:
+    return ceiling(table, index, x, 1.0, slope)

@@ -5,6 +5,7 @@ A reader turns feedback into the answer that a policy learns from, or raises. Th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -80,6 +81,44 @@ class Singles:
         objective = checked_objective(frame, feedback)
         found = said_by(lambda: as_floats(objective.gains(())))
         return np.zeros(frame.n_items) if found is None or found.shape != (frame.n_items,) else found
+
+
+class Supergradients:
+    """Full information, of which only a supergradient of the concave relaxation at a public point is learned.
+
+    Parameters
+    ----------
+    point : callable
+        Returns the point, an array of shape (n_items,) that depends on releases and public facts alone.
+
+    Notes
+    -----
+    The answer is a vector in [0, 1]^n_items: `Person.supergradient(point())`. An objective that is only a function has
+    no relaxation that few queries tell. It counts as its singleton values, which are at least its marginal gains, and a
+    function that raises or returns anything but numbers counts as zeros.
+
+    Examples
+    --------
+    In a policy with a menu `SlatesFromPoint`:
+
+    >>> import numpy as np
+    >>> from diminuendo.extend import Supergradients
+    >>> reader = Supergradients(lambda: np.full(10, 0.3))
+    >>> sorted(reader.kinds)
+    ['full']
+    """
+
+    kinds: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
+
+    def __init__(self, point: Callable[[], Floats]) -> None:
+        self._point = point
+
+    def __call__(self, frame: Named, decision: Decision, feedback: Any) -> Floats:
+        """The slope of the objective's relaxation at the point."""
+        objective = checked_objective(frame, feedback)
+        if type(objective) is Person:
+            return objective.supergradient(self._point())[1]
+        return Singles()(frame, decision, objective)
 
 
 class Payoffs:

@@ -19,13 +19,19 @@ import numpy as np
 from diminuendo import _snapshots
 from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
+from diminuendo.experts.capped_simplex import ONE, draw_pivotal, running
+from diminuendo.learners.base import propensity
 from diminuendo.learners.base.rules.draw import draw_from_lists
 from diminuendo.learners.base.rules.leave_out import leave_out
 from diminuendo.learners.base.rules.lists import NO_ITEMS, Lists, all_items
+from diminuendo.randomness.shares import GuideTable, guided
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below, undo
 from diminuendo.streams.contexts import NOBODY
 from diminuendo.streams.exclusions import Exclusions
-from diminuendo.types import EMPTY_SLOT, Ints, Items
+from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
+
+NEAR = 1e-6
+"""So far from the capped simplex floats may put an entry of a point of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +287,99 @@ class _DrawsFromLists(Chooser):
         """Is not said."""
 
 
-LASTING: tuple[type[Menu], ...] = (OneSlate, SlateByType, RandomSlates, RandomFromLists)
+def point_ends(point: Floats, slots: int) -> Ints:
+    """Round a point of the capped simplex to units of 2^-40, as `SlatesFromPoint` takes it.
+
+    Parameters
+    ----------
+    point : array of shape (n_items,)
+        For each item how likely it is shown: numbers in [0, 1] that add up to `slots`.
+    slots : int
+        Items of a slate.
+
+    Returns
+    -------
+    array of shape (n_items + 1,)
+        Running sums of the point in units of 2^-40, from 0 to exactly `slots` * 2^40.
+
+    Raises
+    ------
+    InvalidInput
+        If the point is further from the capped simplex than floats err.
+
+    Examples
+    --------
+    >>> point_ends(np.array([0.5, 1.0, 0.5]), 2) / ONE
+    array([0. , 0.5, 1.5, 2. ])
+    """
+    x = np.asarray(point, dtype=np.float64)
+    near = x.ndim == 1 and ((x >= -NEAR) & (x <= 1 + NEAR)).all() and abs(x.sum() - slots) <= NEAR * len(x)
+    if not near:
+        raise InvalidInput(f"A point to draw slates from holds numbers in [0, 1] that add up to {slots}.")
+    return running(x, slots)
+
+
+@dataclass(frozen=True, eq=False)
+class SlatesFromPoint(Menu):
+    """Every user is shown a slate that is rounded from a point: item a with probability `point[a]`, k items in all.
+
+    Pivotal rounding of the items in order, by exact draws: the mean reward of a user with a submodular objective is at
+    least its multilinear extension at the point (docs/maths/released.md, Lemma R4). In a policy:
+    `self.show(SlatesFromPoint, point_ends(point, slots), end=...)`.
+    """
+
+    kind: ClassVar[str] = "slates from a point"
+    ends: Ints
+    """(n_items + 1,) running sums of the point in units of 2^-40, from `point_ends`."""
+
+    def __post_init__(self) -> None:
+        ends = self.ends
+        sound = (
+            ends.dtype == np.int64
+            and ends.shape == (self.n_items + 1,)
+            and (ends[0], ends[-1]) == (0, self.slots * ONE)
+            and ((np.diff(ends) >= 0) & (np.diff(ends) <= ONE)).all()
+        )
+        if not sound:
+            raise InvalidInput("These running sums are not those of a point of the capped simplex.")
+
+    @cached_property
+    def point(self) -> Floats:
+        """(n_items,) how likely each item is shown."""
+        return np.diff(self.ends) / ONE
+
+    def chooser(self) -> Chooser:
+        """What rounds slates from the point."""
+        return _RoundsPoint(self)
+
+
+class _RoundsPoint(Chooser):
+    def __init__(self, menu: SlatesFromPoint) -> None:
+        self.menu: SlatesFromPoint = menu
+        self._guide = guided(menu.ends[:, None])
+
+    def draw(
+        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
+    ) -> int:
+        """Pivotal rounding, slate by slate."""
+        return int(_round_slates(self._guide, slates, coins))
+
+    def propensity(self, number: int, row: Items) -> float:
+        """The chance of that row by pivotal rounding."""
+        return float(propensity.pivotal(self.menu.ends, row))
+
+
+@kernel
+def _round_slates(guide: GuideTable, slates: Items, coins: PublicWords) -> int:
+    for done in range(len(slates)):
+        begin(coins)
+        if not draw_pivotal(guide, slates[done], coins):
+            undo(coins)
+            return done
+    return len(slates)
+
+
+LASTING: tuple[type[Menu], ...] = (OneSlate, SlateByType, RandomSlates, RandomFromLists, SlatesFromPoint)
 """Kinds of menus that are the same in all their rounds: whoever reads one goes on as if nothing had happened."""
 
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.experts.capped_simplex import ONE, draw_pivotal
+from diminuendo.experts.capped_simplex import draw_pivotal
 from diminuendo.learners.base import propensity
-from diminuendo.learners.base.menu import Chooser, Menu
+from diminuendo.learners.base.menu import Chooser, Menu, SlatesFromPoint
 from diminuendo.randomness.shares import GuideTable, draw_other, guided
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below_masked, undo
 from diminuendo.streams.contexts import NOBODY
@@ -28,22 +28,10 @@ WORD_MASK = np.uint64(WORD - 1)
 
 
 @dataclass(frozen=True, eq=False)
-class PointMenu(Menu):
-    """Slates are drawn by pivotal rounding from a point of [0, 1]^N with sum k: how likely each item is shown."""
+class PointMenu(SlatesFromPoint):
+    """Slates from a point, and a public word for each of them."""
 
     kind: ClassVar[str] = "point of the capped simplex"
-    ends: Ints
-    """(N + 1,) running sums of the point, in units of 1 / ONE (experts/capped_simplex.py)."""
-
-    def __post_init__(self) -> None:
-        steps = np.diff(self.ends)
-        sound = (
-            self.ends.shape == (self.n_items + 1,)
-            and (self.ends[0], self.ends[-1]) == (0, self.slots * ONE)
-            and ((steps >= 0) & (steps <= ONE)).all()
-        )
-        if not sound:
-            raise InvalidInput("These running sums are not those of a point of the capped simplex.")
 
     def chooser(self) -> DrawsFromPoint:
         """Draws slates, and a public word for each."""
