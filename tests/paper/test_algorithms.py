@@ -150,7 +150,7 @@ def forced(a: Names, seed: int) -> Run:
         learner.observe(decisions[-1], person.value(decisions[-1].slate))
     probes = [decision.probe for decision in decisions]
     drawn = itertools.chain.from_iterable(probe for probe in probes if probe is not None)
-    eta, b = learner.parameters["rate"], [probe is not None for probe in probes]
+    eta, b = learner.parameters["rate"], np.isin(np.arange(T), inside(learner).rules.schedule).tolist()
     with mock.patch.dict(a, uniform=lambda n, public: next(drawn)):
         slates = list(a["bandit_dp"](F, N, K, T, 1.0, DELTA, eta=eta, b=b, coins=SeededCoins(seed)))
     theirs = [[item for item in decision.slate if item != EMPTY_SLOT] for decision in decisions]
