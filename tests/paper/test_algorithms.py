@@ -469,6 +469,17 @@ def point_constants(a: Names) -> Constants:
     return constants_of(a, "continuous", [lambda x: x], DOMAIN, 1000, 1.0, L=1.5), theirs
 
 
+def many_rounds(a: Names) -> Constants:
+    """Two copies, which takes so many rounds that only the plan of the learner is made."""
+    rounds = 10**7
+    facts = frank_wolfe_plan.Facts(DOMAIN.n, rounds, DOMAIN.radius, DOMAIN.spread, 1.5, 0.7)
+    with mock.patch.object(frank_wolfe_plan, "equal", lambda rounds, batches: range(batches)):
+        plan = frank_wolfe_plan.paper_plan(facts, 1.0)
+    _, scale = frank_wolfe_plan.gamma_noise(facts, 1.0, plan.copies, plan.releases)
+    theirs = {"copies": plan.copies, "H": plan.parameter, "scale": scale}
+    return constants_of(a, "continuous", [lambda x: x], DOMAIN, rounds, 1.0, L=1.5), theirs
+
+
 def open_copies(a: Names) -> Constants:
     """The function's own default, by the gradients that it asks for in a round."""
     slope = mock.Mock(side_effect=lambda x: x)
@@ -489,6 +500,7 @@ CONSTANTS: dict[str, Callable[[Names], Constants]] = {
     "constants of streeter_golovin_bandit": rates_of("streeter_golovin_bandit", IN_RANGE),
     "constants of streeter_golovin_bandit, few rounds": rates_of("streeter_golovin_bandit", AT_ITS_END),
     "constants of continuous": point_constants,
+    "constants of continuous, many rounds": many_rounds,
     "constants of meta_frank_wolfe": open_copies,
 }
 
