@@ -1,8 +1,10 @@
 """The compiled learners do what paper/algorithms.py says, and slips in it are found.
 
-Two kinds of checks. `SAME` compares runs: function and learner draw with the same words, so every slate must agree.
+Three kinds of checks. `SAME` compares runs: function and learner draw with the same words, so every slate must agree.
 `LAWS` compares the exact law of whole runs with the oracle of tests/kit/enumeration.py, which shares no code with
-either. `SLIPS` are changes to the source of the functions, and name the checks that must refuse them.
+either. `CONSTANTS` compares the rates and noise of function and learner at sizes where no formula leaves its range,
+for which runs would be too long. `SLIPS` are changes to the source of the functions, and name the checks that must
+refuse them.
 """
 
 from __future__ import annotations
@@ -148,7 +150,7 @@ def forced(a: Names, seed: int) -> Run:
         learner.observe(decisions[-1], person.value(decisions[-1].slate))
     probes = [decision.probe for decision in decisions]
     drawn = itertools.chain.from_iterable(probe for probe in probes if probe is not None)
-    eta, b = learner.parameters["rate"], [probe is not None for probe in probes]
+    eta, b = learner.parameters["rate"], np.isin(np.arange(T), inside(learner).rules.schedule).tolist()
     with mock.patch.dict(a, uniform=lambda n, public: next(drawn)):
         slates = list(a["bandit_dp"](F, N, K, T, 1.0, DELTA, eta=eta, b=b, coins=SeededCoins(seed)))
     theirs = [[item for item in decision.slate if item != EMPTY_SLOT] for decision in decisions]
@@ -392,6 +394,137 @@ def test_the_function_has_the_law_of_the_oracle(name: str) -> None:
         assert LAWS[name](PRINTED, rounds) < ROUNDING
 
 
+# Constants, where nothing is given.
+
+
+def constants_of(a: Names, name: str, *args: Any, explorations: int = 0, **more: Any) -> dict[str, float]:
+    """What a function gives to its experts and coins, of a run that ends with its first slate."""
+    seen, made, tree = dict[str, float](), a["PFTAL"], a["GammaTree"]
+
+    def expert(n: int, eta: float) -> Any:
+        seen["rate"] = eta
+        return mock.Mock(draw=lambda secret: 0)
+
+    def leader(*given: Any) -> Any:
+        seen["copies"] = seen.get("copies", 0) + 1
+        one = made(*given)
+        seen["H"] = one.H
+        return one
+
+    def sums(copies: int, size: int, rounds: int, scale: float) -> Any:
+        seen["scale"] = scale
+        return tree(copies, size, rounds, scale)
+
+    tosses = itertools.chain([True] * explorations, itertools.repeat(False))
+
+    def toss(p: float, public: object) -> bool:
+        seen["exploring"] = p
+        return next(tosses)
+
+    with mock.patch.dict(a, Hedge=expert, PFTAL=leader, GammaTree=sums, bernoulli=toss):
+        next(a[name](*args, **more))
+    return seen
+
+
+IN_RANGE, AT_ITS_END = (4, 2, 100_000), (6, 3, 60)
+"""N, k and T at which shares of exploring rounds are below 1, and at which they are held."""
+Constants: TypeAlias = tuple[dict[str, float], dict[str, float]]
+"""What the function has, and what the learner has."""
+
+
+def rates_of(name: str, sizes: tuple[int, int, int], *budget: float) -> Callable[[Names], Constants]:
+    """Rate and share of Hedge experts, as printed, or by default where there is nothing to be private about."""
+
+    def check(a: Names) -> Constants:
+        printed = {"calibration": "paper"} if budget else {}
+        given = quietly(getattr(paper, name), *sizes, *budget, **printed).parameters
+        ours = constants_of(a, name, [lambda S: 0.0], *sizes, *budget)
+        return ours, {key: given[key] for key in ours}
+
+    return check
+
+
+def presampled_constants(a: Names) -> Constants:
+    learner = paper.presampled_bandit(*IN_RANGE, 1.0, DELTA, calibration="paper", coins=SeededCoins(1))
+    theirs = {"rate": learner.parameters["rate"]}
+    theirs["exploring"] = constants.bandit(Setting(*IN_RANGE, "bandit", 1.0, DELTA), "paper", "all").share
+    many = learner.parameters["explorations"]
+    return constants_of(
+        a, "presampled_bandit", [lambda S: 0.0], *IN_RANGE, 1.0, DELTA, explorations=many
+    ), theirs
+
+
+def pure_constants(a: Names) -> Constants:
+    """Where T is a power of 2, a sum that is counted or not makes a level."""
+    n, k, rounds = 6, 3, 1024
+    made = inside(paper.fi_pure(n, k, rounds, 1.0, calibration="paper"))
+    theirs = {"copies": k, "H": made.curvature, "scale": float(made._experts.tree.scale[0])}
+    return constants_of(a, "fi_pure", [lambda S: 0.0], n, k, rounds, 1.0), theirs
+
+
+def point_constants(a: Names) -> Constants:
+    learner = paper.continuous(DOMAIN, 1000, 1.0, gradient_bound=1.5, smoothness=0.7, calibration="paper")
+    made: Any = learner
+    theirs = {"copies": learner.plan.copies, "H": learner.plan.parameter, "scale": made._sums._tree.scale}
+    return constants_of(a, "continuous", [lambda x: x], DOMAIN, 1000, 1.0, L=1.5), theirs
+
+
+def many_rounds(a: Names) -> Constants:
+    """Two copies, which takes so many rounds that only the plan of the learner is made."""
+    rounds = 10**7
+    facts = frank_wolfe_plan.Facts(DOMAIN.n, rounds, DOMAIN.radius, DOMAIN.spread, 1.5, 0.7)
+    with mock.patch.object(frank_wolfe_plan, "equal", lambda rounds, batches: range(batches)):
+        plan = frank_wolfe_plan.paper_plan(facts, 1.0)
+    _, scale = frank_wolfe_plan.gamma_noise(facts, 1.0, plan.copies, plan.releases)
+    theirs = {"copies": plan.copies, "H": plan.parameter, "scale": scale}
+    return constants_of(a, "continuous", [lambda x: x], DOMAIN, rounds, 1.0, L=1.5), theirs
+
+
+def open_copies(a: Names) -> Constants:
+    """The function's own default, by the gradients that it asks for in a round."""
+    slope = mock.Mock(side_effect=lambda x: x)
+    list(a["meta_frank_wolfe"]([slope], DOMAIN, 50, L=1.0))
+    return {"copies": slope.call_count}, {"copies": 8}
+
+
+CONSTANTS: dict[str, Callable[[Names], Constants]] = {
+    "constants of fi_dp": rates_of("fi_dp", IN_RANGE, 1.0, DELTA),
+    "constants of streeter_golovin": rates_of("streeter_golovin", IN_RANGE),
+    "constants of streeter_golovin, few rounds": rates_of("streeter_golovin", (6, 3, 2)),
+    "constants of fi_pure": pure_constants,
+    "constants of bandit_dp": rates_of("bandit_dp", IN_RANGE, 1.0, DELTA),
+    "constants of bandit_dp, few rounds": rates_of("bandit_dp", AT_ITS_END, 1.0, DELTA),
+    "constants of presampled_bandit": presampled_constants,
+    "constants of direct_bandit": rates_of("direct_bandit", IN_RANGE, 100.0, DELTA),
+    "constants of direct_bandit, few rounds": rates_of("direct_bandit", AT_ITS_END, 1.0, DELTA),
+    "constants of streeter_golovin_bandit": rates_of("streeter_golovin_bandit", IN_RANGE),
+    "constants of streeter_golovin_bandit, few rounds": rates_of("streeter_golovin_bandit", AT_ITS_END),
+    "constants of continuous": point_constants,
+    "constants of continuous, many rounds": many_rounds,
+    "constants of meta_frank_wolfe": open_copies,
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_function_and_learner_have_the_same_constants(name: str) -> None:
+    ours, theirs = CONSTANTS[name](PRINTED)
+    assert ours == pytest.approx(theirs, rel=ROUNDING)
+    if "exploring" in ours:
+        assert (ours["exploring"] in (0.5, 1.0)) == name.endswith("few rounds")
+
+
+def test_the_learner_of_algorithm_4_does_not_count_the_sum_that_is_never_played() -> None:
+    """1,024 sums need 11 levels, and 1,023 need 10."""
+    made: Any = paper.continuous(DOMAIN, 1024, 1.0, gradient_bound=1.0, smoothness=0.7, calibration="paper")
+    ours = constants_of(PRINTED, "continuous", [lambda x: x], DOMAIN, 1024, 1.0, L=1.0)
+    assert ours["scale"] / made._sums._tree.scale == pytest.approx(11 / 10, rel=ROUNDING)
+
+
+def test_help_on_every_algorithm_names_the_function_to_read() -> None:
+    made = {name: getattr(paper, name) for name in algorithms.__all__ if name != "PFTAL"}
+    assert [name for name, one in made.items() if "`paper.algorithms" not in (one.__doc__ or "")] == []
+
+
 # Algorithm 1 by itself, and what the functions draw with.
 
 GAINS = [[0.0, 0.5, 1.0], [1.0, 0.25, 0.0], [1.0, 0.0, 0.5]]
@@ -503,6 +636,7 @@ SLIPS: list[tuple[str, str, str, tuple[str, ...]]] = [
     ("fi_dp", "math.log(k / delta)", "math.log(1 / delta)", ("law of fi_dp",)),
     ("fi_dp", "epsilon / (k * math", "epsilon / (math", ("fi_dp, printed", "law of fi_dp")),
     ("streeter_golovin", "k * math.log(N) / T", "math.log(N) / T", ("streeter_golovin", "law of streeter_golovin")),
+    ("streeter_golovin", "min(1.0, ", "min(2.0, ", ("constants of streeter_golovin, few rounds",)),
     # The remark after it.
     ("fi_pure", "a_t[:i])", "a_t[:i + 1])", ("fi_pure, printed",)),
     ("fi_pure", "E[i].learn", "E[k - 1 - i].learn", ("fi_pure, printed",)),
@@ -510,6 +644,8 @@ SLIPS: list[tuple[str, str, str, tuple[str, ...]]] = [
     ("fi_pure", "T, epsilon / k, size", "T, epsilon, size", ("fi_pure, printed", "fi_pure, tight")),
     ("fi_pure", "size = math.sqrt(N)", "size = 1.0", ("fi_pure, printed", "fi_pure, tight")),
     ("fi_pure", "(epsilon / k * T)", "(epsilon * T)", ("fi_pure, printed",)),
+    ("fi_pure", "k * T)", "k * (T - 1))", ("constants of fi_pure",)),
+    ("PFTAL", "T.bit_length()", "(T - 1).bit_length()", ("constants of fi_pure",)),
     ("simplex", "np.cumsum(falling) - 1", "np.cumsum(falling) - 0.9", ("fi_pure, printed",)),
     ("PFTAL", "self.H * self.t)", "self.H)", ("fi_pure, printed", "continuous, printed")),
     ("PFTAL", "node_scale(levels,", "node_scale(1,", ("fi_pure, printed", "continuous, printed")),
@@ -533,15 +669,21 @@ SLIPS: list[tuple[str, str, str, tuple[str, ...]]] = [
     ),
     ("bandit_dp", "(2 * gamma * T)", "(gamma * T)", ("bandit_dp, printed", "law of bandit_dp")),
     ("bandit_dp", "b = (bernoulli(gamma", "b = (bernoulli(gamma / 2", ("bandit_dp, tight", "law of bandit_dp")),
-    ("bandit_dp", "k * math.cbrt((16", "0.5 * math.cbrt((0.01", ("bandit_dp, printed",)),
+    ("bandit_dp", "k * math.cbrt((16", "math.cbrt((16", ("constants of bandit_dp",)),
+    ("bandit_dp", "(16 * N", "(8 * N", ("constants of bandit_dp",)),
+    ("bandit_dp", "** 2 / T", "** 2 / (T - 1)", ("constants of bandit_dp",)),
+    ("bandit_dp", "min(1.0, k", "min(0.5, k", ("bandit_dp, printed", "constants of bandit_dp, few rounds")),
     # Appendix B.
     ("presampled_bandit", "(M + 1)", "(M + 2)", ("law of presampled_bandit",)),
+    ("presampled_bandit", "(M + 1)", "(M or 1)", ("law of presampled_bandit", "constants of presampled_bandit")),
+    ("presampled_bandit", "k * math.cbrt((16", "math.cbrt((16", ("constants of presampled_bandit",)),
     ("presampled_bandit", "eta=eta, gamma=gamma, b=b", "eta=eta, gamma=gamma", ("law of presampled_bandit",)),
     ("direct_bandit", "32 * T", "32 * 2 * gamma * T", ("law of direct_bandit",)),
     ("direct_bandit", "(eta * T)", "T", ("direct_bandit, printed",)),
     ("streeter_golovin_bandit", "S_t[:i], a", "S_t[:i + 1], a", ("law of direct_bandit", "streeter_golovin_bandit")),
     ("streeter_golovin_bandit", "f_hat[i, a]", "f_hat[0, a]", ("law of direct_bandit", "streeter_golovin_bandit")),
     ("streeter_golovin_bandit", "f_t(set(played))", "f_t({a})", ("law of direct_bandit", "streeter_golovin_bandit")),
+    ("streeter_golovin_bandit", "math.cbrt(N", "math.cbrt(2 * N", ("constants of streeter_golovin_bandit",)),
     ("streeter_golovin_bandit", "min(0.5, k *", "min(1.0, k *", ("streeter_golovin_bandit",)),
     ("streeter_golovin_bandit", "min(1.0, math.sqrt", "min(2.0, math.sqrt", ("law of streeter_golovin_bandit",)),
     # Algorithm 4.
@@ -557,6 +699,7 @@ SLIPS: list[tuple[str, str, str, tuple[str, ...]]] = [
     ("meta_frank_wolfe", "G[k] += grad", "G[k] -= grad", ("meta_frank_wolfe",)),
     ("meta_frank_wolfe", "v_t[:k]", "v_t[:k + 1]", ("meta_frank_wolfe",)),
     ("meta_frank_wolfe", "(L * math.sqrt(T))", "(L * T)", ("meta_frank_wolfe",)),
+    ("meta_frank_wolfe", "math.ceil(math.sqrt(T))", "math.ceil(T)", ("constants of meta_frank_wolfe",)),
 ]  # fmt: skip
 
 
@@ -568,6 +711,9 @@ def refuses(check: str, names: Names) -> bool:
         return not right_copies(names)
     if check in LAWS:
         return LAWS[check](names, 2) >= ROUNDING
+    if check in CONSTANTS:
+        ours, theirs = CONSTANTS[check](names)
+        return ours != pytest.approx(theirs, rel=ROUNDING)
     return not all(agree(*SAME[check](names, seed)) for seed in range(3))
 
 

@@ -58,9 +58,9 @@ def kl(p: float, q: float) -> float:
 
 def test_erratum_1_the_tail_of_the_number_of_explorations() -> None:
     """Pr(M > 2 gamma T) <= e^(-8 gamma^2 T) is false; with 2 for 8 it is Hoeffding's."""
-    for rounds, exact_tail in ((100, 8.08e-4), (1000, 1.32e-21)):
+    for rounds, exact_tail in ((100, 8.08e-4), (1000, 1.289e-21)):
         tail = stats.binom.sf(2 * rounds // 10, rounds, 0.1)
-        assert tail == pytest.approx(exact_tail, rel=1e-2)
+        assert tail == pytest.approx(exact_tail, rel=1e-2, abs=0)
         assert math.exp(-8 * 0.01 * rounds) < tail <= math.exp(-2 * 0.01 * rounds)
     for gamma in np.linspace(0.005, 0.5, 100):
         for rounds in (1, 7, 100, 1234):
@@ -134,7 +134,7 @@ def test_erratum_6_the_constant_32_needs_a_small_epsilon() -> None:
     assert np.log(first / other) == pytest.approx([rate, -rate])
     truth = pure_delta(rate, 49, 10)
     assert truth > 0.99
-    assert float(1 - truth) == pytest.approx(2.99e-13, rel=1e-2)
+    assert float(1 - truth) == pytest.approx(2.99e-13, rel=1e-2, abs=0)
 
 
 # A view: the ordered items of each round, and the coins. Two experts, two items; person f is her value of each set.

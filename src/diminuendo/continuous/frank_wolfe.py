@@ -52,7 +52,10 @@ class Claim:
 
 
 class MetaFrankWolfe(PointLearner):
-    """K copies of an online linear maximiser over `domain`, for `rounds` rounds."""
+    """K copies of an online linear maximiser over `domain`, for `rounds` rounds.
+
+    To read it: `paper.algorithms.continuous` and `meta_frank_wolfe`.
+    """
 
     plan: frank_wolfe_plan.FrankWolfePlan
     _kinds = ("gamma", "gaussian")

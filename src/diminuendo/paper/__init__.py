@@ -59,7 +59,10 @@ private_hedge = PrivateHedge
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An algorithm of the paper that chooses slates and is (epsilon, delta)-private: call it to make a learner."""
+    """An algorithm of the paper that chooses slates and is (epsilon, delta)-private: call it to make a learner.
+
+    To read it: the function of the same name in `paper.algorithms`.
+    """
 
     feedback: FeedbackKind
     calibrated: Callable[..., Learner]

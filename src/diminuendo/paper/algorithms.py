@@ -139,7 +139,7 @@ def fi_dp(
     E = [Hedge(N, eta) for _ in range(k)]                      # Instantiate k copies E_1, .., E_k of Hedge, rate eta
     for f_t in F:                                              # For t = 1, .., T
         a_t = [E_i.draw(secret) for E_i in E]                  #   For each i, sample a_t^i given by E_i
-        yield tuple(a_t)                                       #   Play S_t = union of the {a_t^i}
+        yield tuple(a_t)                                       #   Play S_t = union of the {a_t^i}, obtain f_t
         for i in range(k):                                     #   For each i = 1, .., k
             S = set(a_t[:i])                                   #     S_t^(i-1) = {a_t^1, .., a_t^(i-1)}
             g_t_i = [f_t(S | {a}) - f_t(S) for a in range(N)]  #     g_t^i(a) = f_t(S_t^(i-1) + a) - f_t(S_t^(i-1))
@@ -167,7 +167,7 @@ def fi_pure(
     E = [PFTAL(simplex, np.full(N, 1 / N), T, epsilon / k, size, H) for _ in range(k)]  # in place of Hedge
     for f_t in F:                                              # For t = 1, .., T
         a_t = [index(E_i.v, public) for E_i in E]              #   For each i, sample a_t^i given by E_i
-        yield tuple(a_t)                                       #   Play S_t = union of the {a_t^i}
+        yield tuple(a_t)                                       #   Play S_t = union of the {a_t^i}, obtain f_t
         for i in range(k):                                     #   For each i = 1, .., k
             S = set(a_t[:i])                                   #     S_t^(i-1) = {a_t^1, .., a_t^(i-1)}
             g_t_i = [f_t(S | {a}) - f_t(S) for a in range(N)]  #     g_t^i(a) = f_t(S_t^(i-1) + a) - f_t(S_t^(i-1))
@@ -237,7 +237,7 @@ def bandit_dp(
                 E[j].learn(f_hat[j])
             S_t = [E_i.draw(secret) for E_i in E]              #     Utilize E_i to pick a_(t+1)^i, update S_(t+1)
         else:                                                  #   Else:
-            yield tuple(S_t)                                   #     Play S_t; S_(t+1) = S_t
+            yield tuple(S_t)                                   #     Play S_t, obtain f_t(S_t); S_(t+1) = S_t
 
 
 def presampled_bandit(
@@ -369,6 +369,9 @@ def continuous(
     K: int | None = None, H: float | None = None, coins: Coins | None = None,
 ) -> Iterator[Floats]:
     """Algorithm 4: K copies of PFTAL climb a continuous DR-submodular function together, delta = 0.
+
+    The sum after the last round is never played. The learner does not count it: where T is a power of 2, it needs one
+    level less, and draws less noise.
 
     Parameters
     ----------

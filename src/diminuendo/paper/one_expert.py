@@ -20,7 +20,8 @@ from diminuendo.types import Floats
 class PrivateHedge:
     """Algorithm 1 as a private algorithm (Proposition 2): rate epsilon / sqrt(32 T log(1/delta)), or the largest.
 
-    Draws an item per round, learns every item's gain; private in any one round's gains (docs/maths/paper.md, P1).
+    To read it: `paper.algorithms.hedge`. Draws an item per round, learns every item's gain; private in any one round's
+    gains (docs/maths/paper.md, P1).
     """
 
     def __init__(
