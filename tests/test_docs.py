@@ -39,8 +39,9 @@ LONG_PAGES = {
 }
 """Pages that take seconds as a whole; blocks that do are marked on their page."""
 EXAMPLES = set(ROOT.glob("examples/[!_]*.py"))
-LONG_EXAMPLES = {ROOT / "examples" / f"{name}.py" for name in ("places", "own_objective", "seeds")}
-"""Two compile kernels for families of objectives that nothing else in the quick suite needs, one plays many seeds."""
+LONG_EXAMPLES = {ROOT / "examples" / f"{name}.py" for name in ("places", "own_objective", "seeds", "leak")}
+"""Two compile kernels for families of objectives that nothing else in the quick suite needs, one plays many seeds, and
+one hundreds of games; tests/test_leak.py plays fewer."""
 LONG = sorted({block.page for block in BLOCKS if block.slow})
 MODULES = [
     module.name
