@@ -11,7 +11,7 @@ from measurements import streams
 SEEDS = 100
 """How many runs of everything, with seeds from 0 on."""
 
-Kind = Literal["simulate", "continuous", "audit", "plan", "published"]
+Kind = Literal["simulate", "continuous", "audit", "plan", "published", "leak"]
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,7 @@ TABLE = (
         "diminuendo plan --items 294 --slots 5 --rounds 30000 --cares-about 3 --plot docs/planning.png",
         "plan",
     ),
+    Entry("leak", "python examples/leak.py docs/leak.png 2000", "leak"),
 )
 
 ENTRIES = {entry.name: entry for entry in TABLE}

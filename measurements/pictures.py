@@ -22,7 +22,7 @@ from diminuendo.simulate.figures.prices import PriceCurve, plot_prices
 from diminuendo.simulate.figures.seeds import plot_seeds
 from examples import bounds as proved
 from examples import continuous as budgets
-from examples import one_release, paper_constants
+from examples import leak, one_release, paper_constants
 from measurements import published
 from measurements.results import ROOT, Results, digest
 from measurements.run import OUT
@@ -149,6 +149,7 @@ PICTURES = {
         bounds,
         lambda shown, path: proved.draw({int(n): lines for n, lines in shown["by items"].items()}, path),
     ),
+    "leak.png": Picture(("leak",), drawn_of("leak"), leak.draw),
     "planning.png": Picture(
         ("planning",), drawn_of("planning"), lambda shown, path: plot_prices(PriceCurve(**shown), path)
     ),

@@ -23,6 +23,7 @@ from diminuendo.simulate.figures.earned import curves
 from diminuendo.simulate.figures.prices import PriceCurve
 from diminuendo.simulate.sweeps import simulate
 from diminuendo.streams import msweb
+from examples import leak
 from measurements import continuous, published
 from measurements.entries import Entry, Kind
 from measurements.results import DIGITS, ROOT, Kept, rounded
@@ -209,10 +210,23 @@ def _published(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
     return found
 
 
+def _leaked(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
+    command = entry.command(seeds)
+    drawn = leak.attack(games=int(command.split()[-1]))
+    rows = {
+        name: [
+            f"{value:.4f}" for kind in ("right", "true positives", "false positives") for value in one[kind]
+        ]
+        for name, one in drawn["attacks"].items()
+    }
+    return Kept(command, 0, rows=rows, drawn=drawn)
+
+
 _MEASURED: dict[Kind, Callable[[Entry, int, int, Say], Kept]] = {
     "simulate": _simulated,
     "continuous": _continuous,
     "audit": _audited,
     "plan": _planned,
     "published": _published,
+    "leak": _leaked,
 }

@@ -40,9 +40,10 @@ LONG_PAGES = {
 """Pages that take seconds as a whole; blocks that do are marked on their page."""
 EXAMPLES = set(ROOT.glob("examples/[!_]*.py"))
 LONG_EXAMPLES = {
-    ROOT / "examples" / f"{name}.py" for name in ("places", "own_objective", "seeds", "osm_via_oco")
+    ROOT / "examples" / f"{name}.py" for name in ("places", "own_objective", "seeds", "leak", "osm_via_oco")
 }
-"""Two compile kernels for families of objectives that nothing else in the quick suite needs, two play many runs."""
+"""Two compile kernels for families of objectives that nothing else in the quick suite needs, three play many runs;
+tests/test_leak.py plays fewer."""
 LONG = sorted({block.page for block in BLOCKS if block.slow})
 MODULES = [
     module.name
