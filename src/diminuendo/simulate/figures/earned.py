@@ -67,7 +67,7 @@ def curves(simulation: Simulation) -> Curves:
     drawn = np.unique(np.linspace(0, len(at) - 1, POINTS).astype(int))
     found = {name: mean_and_band([run.curve for run in group]) for name, group in runs.items()}
     return Curves(
-        f"{short(stream['name'])}: {len(base.greedy.slate)} of {stream['items']:,} things shown to "
+        f"{short(stream['name'])}: {len(base.greedy.slate)} of {stream['items']:,} items shown to "
         f"{stream['rounds']:,} users",
         f"{about(simulation)} {NOTE}",
         at[drawn].tolist(),
