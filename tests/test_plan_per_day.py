@@ -86,8 +86,8 @@ def test_without_a_day_plans_are_as_before() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--today-earns", "3"], "say how many people come in it, as --per-day"),
-        (["--hits", "sales"], "say how many people come, as --per-day"),
+        (["--today-earns", "3"], "say how many users come in it, as --per-day"),
+        (["--hits", "sales"], "say how many users come, as --per-day"),
         (["--per-day", "300", "--today-earns", "301"], "from 0 to the 300 people who come; got 301"),
         (["--per-day", "300", "--today-earns", "-1"], "from 0 to the 300 people who come; got -1"),
         (["--per-day", "300", "--today-earns", "nan"], "from 0 to the 300 people who come; got nan"),

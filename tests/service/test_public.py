@@ -197,7 +197,7 @@ def test_no_menu_is_promised_when_all_rounds_are_handed_out(new: tuple[FakeStore
         store.hand_out(number, handed)
         (view,) = Public(store).placements()
         assert view.over is over
-        assert ("made for" in view.next_menu(store.clock)[1]) is over
+        assert ("planned rounds" in view.next_menu(store.clock)[1]) is over
 
 
 def test_items_retire_and_come_back(new: tuple[FakeStore, int]) -> None:

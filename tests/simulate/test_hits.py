@@ -70,7 +70,7 @@ def test_hits_are_payoffs_of_as_many_people_as_come_in_a_day() -> None:
         "private, ε 0.5": A_DAY * mean_of("private", 0.5),
         "private, ε 5": A_DAY * mean_of("private", 5.0),
         "today's slate": today,
-        "random choice": A_DAY * mean_of("random"),
+        "random slates": A_DAY * mean_of("random"),
     }
     assert {who: one.hits for who, one in found.items()} == pytest.approx(wanted)
     assert list(found) == list(wanted), "hindsight first, chance last"
@@ -86,7 +86,7 @@ def test_hindsight_stands_in_for_who_was_not_run() -> None:
     found = by_name(shop(("private",)))
     cost, best = found["private, ε 5"].cost, found["greedy in hindsight"].hits
     assert cost == pytest.approx(best - found["private, ε 5"].hits)
-    assert found["random choice"].hits == pytest.approx(A_DAY * shop().benchmarks.random)
+    assert found["random slates"].hits == pytest.approx(A_DAY * shop().benchmarks.random)
     assert "what hindsight earns more" in hits_said(shop(("private",)), PerDay(A_DAY))
     assert "what nonprivate earns more" in hits_said(shop(), PerDay(A_DAY))
 
@@ -179,7 +179,7 @@ def test_wrong_slates_are_refused(today: list[str | int], said: str) -> None:
         (["--today", '"0'], "--today takes names or numbers separated by commas"),
         (["--today", "0,1", "--slots", "3"], "names 2 things, and 3 are shown"),
         (["--per-day", "0"], "per_day must be finite and above 0"),
-        (["--hits", "sales"], "say how many people come, as --per-day"),
+        (["--hits", "sales"], "say how many users come, as --per-day"),
         (["--per-day", "9", "--hits", ""], "hits must be a word"),
     ],
 )

@@ -136,15 +136,15 @@ def test_the_page_says_what_it_must(read: Read) -> None:
     assert read.tags.count("h1") == 1
     assert read.all("html", "lang") == ["en"]
     assert "This report is not private." in read.words
-    assert "Do not hand it to anyone from whom these people are to be protected." in read.words
+    assert "Do not hand it to anyone from whom these users are to be protected." in read.words
     assert "e^1 = 2.72 times" in read.words
     assert "at epsilon 10 the factor is e^10 = 22,027" in read.words
     assert "Student's t" in read.words
     first = read.words.index
     assert (
-        first("came one after the other")
+        first("arrived one after the other")
         < first("private at epsilon 1")
-        < first("The guarantee")
+        < first("Guarantee")
         < first("Over time")
     )
 
@@ -193,8 +193,8 @@ def test_captions_say_what_is_so(tmp_path: Path) -> None:
     full = Shown(others, [300], [[0.1]] * len(others))
     odd = replace(simulation, results=[replace(visited[0], shown=full), *visited[1:], deaf])
     several = captions(odd, tmp_path)
-    assert "that do not listen to epsilon are the same" in several
-    assert "what one of her rounds may cost; up to 3 rounds of one person share the budget" in several
+    assert "that ignore epsilon are the same" in several
+    assert "what one round of a user may cost; up to 3 rounds of one user share the budget" in several
     assert "Grey: not among" in several
 
 
@@ -213,7 +213,7 @@ def test_several_simulations_have_contents(tmp_path: Path) -> None:
     assert len(inside) == 2
     assert set(inside) <= set(read.all("section", "id"))
     assert read.tags.count("h1") == 1
-    assert "Afterwards it came back which slot she clicked first" in read.words
+    assert "Afterwards the slot of the first click came back" in read.words
     assert "one question to each person" in "".join(pictures(read))
     assert len(read.all("img", "src")) == 4 + 6, "random asks nobody, and its slates teach nothing"
 

@@ -54,14 +54,14 @@ def test_nothing_is_said_where_nothing_is_known() -> None:
 def test_the_comparison_holds_hindsight_and_everybody() -> None:
     known, reference = small().contexts, small().benchmarks.greedy.value
     assert known is not None
-    rows = rows_of(contexts_section(small()), "Payoff as a share")
+    rows = rows_of(contexts_section(small()), "Reward as a share")
     shares = [f"{value / reference:.3f}" for value in (reference, known.greedy, known.shuffled)]
     assert [row[1] for row in rows[:3]] == [row[2] for row in rows[:3]] == shares
     assert [row[0] for row in rows[3:]] == list(small().by_learner())
     assert [row[-1] for row in rows[3:]] == [
-        "a slate for each type",
+        "a slate per context",
         "not used",
-        "a learner for each type",
+        "a learner per context",
         "not used",
     ]
     mean = small().shares(small().by_learner(10.0)["private"]).mean()
@@ -72,7 +72,7 @@ def test_payoffs_for_each_value() -> None:
     """Of a single column, so that values are types."""
     known = small().contexts
     assert known is not None
-    rows = rows_of(contexts_section(small()), "Payoff per person at epsilon 1.")
+    rows = rows_of(contexts_section(small()), "Reward per user at epsilon 1.")
     assert [row[0] for row in rows] == [said_of(kind["context"]) for kind in known.shown]
     for number, row in enumerate(rows):
         runs = small().by_learner(1.0)["private-separate"]
@@ -108,7 +108,7 @@ def test_types_that_are_shown_the_same_are_named_together() -> None:
     finally:
         run.contexts["shown"] = kept
     assert row[0] == "0; 1; 2; 3; 3 more"
-    assert said_of({}) == "nothing known"
+    assert said_of({}) == "unknown"
     assert said_of({"a": "b", "c": "d"}) == "a b, c d"
 
 
@@ -145,7 +145,7 @@ def test_values_of_several_columns_are_told_apart() -> None:
     unknown = people.with_contexts(Contexts(group=3, chance=3), np.full((300, 2), -1))
     people.types[:5] = unknown.types[:5]  # type: ignore[index]
     found = simulate(people, slots=2, learners="private-separate", seeds=1)
-    rows = rows_of(contexts_section(found), "Payoff per person")
+    rows = rows_of(contexts_section(found), "Reward per user")
     named = [row[0] for row in rows]
     assert sorted(named) == sorted(
         f"{column} {value}" for column in ("group", "chance") for value in (*"012", "not known")

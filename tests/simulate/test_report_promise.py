@@ -16,35 +16,35 @@ from diminuendo.simulate.report import guarantee_sentence
 from diminuendo.simulate.report.text import seeded_note
 
 ONE = (
-    "Whatever any one person answers in one round, and whether she answers at all: the probability of anything that "
-    "others may come to see is at most e^1 = 2.72 times what it would be had she answered anything else, or nothing, "
+    "Whatever any one user answers in one round, and whether they answer at all: the probability of anything that "
+    "others may come to see is at most e^1 = 2.72 times what it would be had they answered anything else, or nothing, "
     "plus at most one in a million. Others are all who see every slate and every released number of the whole run, "
-    "whatever else they know and however long they compute. That she came is not hidden. This is (1, "
-    "0.000001)-differential privacy (replace one round), proved in docs/maths/overlap.md of diminuendo. It holds where "
-    "random numbers come from the operating system and stay secret, where every answer is given to the decision that "
-    "it answers, and where nothing else that depends on answers, such as payoffs or click rates, is published."
+    "whatever else they know and however long they compute. That a user came is not hidden. This is (1, "
+    "0.000001)-differential privacy (replace one round), proved in docs/maths/overlap.md of diminuendo. It holds "
+    "where random numbers come from the operating system and stay secret, where every answer is given to the decision "
+    "that it answers, and where nothing else that depends on answers, such as rewards or click rates, is published."
 )
 SEVERAL = (
-    "Whatever any one person answers in up to 3 rounds together, and whether she answers at all: the probability of "
-    "anything that others may come to see is at most e^0.5 = 1.65 times what it would be had she answered anything "
+    "Whatever any one user answers in up to 3 rounds together, and whether they answer at all: the probability of "
+    "anything that others may come to see is at most e^0.5 = 1.65 times what it would be had they answered anything "
     "else, or nothing. Others are all who see every slate and every released number of the whole run, whatever else "
-    "they know and however long they compute. That she came is not hidden. This is (0.5, 0)-differential privacy "
+    "they know and however long they compute. That a user came is not hidden. This is (0.5, 0)-differential privacy "
     "(replace one person's 3 rounds), proved in docs/maths/x.md of diminuendo, for real numbers, which the numbers "
     "computed with only resemble. It holds where random numbers come from the operating system and stay secret, where "
-    "every answer is given to the decision that it answers, where everybody comes under one name of her own, and where "
-    "nothing else that depends on answers, such as payoffs or click rates, is published."
+    "every answer is given to the decision that it answers, where each user comes under one name of their own, and "
+    "where nothing else that depends on answers, such as rewards or click rates, is published."
 )
 
 JOINT = (
-    "Whatever is known of any one person, and whatever she answers, in one round, and whether she answers at all: the "
+    "Whatever is known of any one user, and whatever they answer, in one round, and whether they answer at all: the "
     "probability of anything that others may come to see is at most e^1 = 2.72 times what it would be had anything "
-    "else been known of her, or had she answered anything else, or nothing, plus at most one in a million. Others are "
-    "all but herself, together: all who see every slate but hers and every released number, whatever else they know "
-    "and however long they compute. Her own slates follow from what is known of her; whoever sees them may learn it. "
-    "That she came is not hidden. This is joint (1, 0.000001)-differential privacy (replace one round with its "
-    "context), proved in docs/maths/x.md of diminuendo. It holds where random numbers come from the operating system "
-    "and stay secret, where every answer is given to the decision that it answers, and where nothing else that "
-    "depends on answers, such as payoffs or click rates, is published."
+    "else been known of them, or had they answered anything else, or nothing, plus at most one in a million. Others "
+    "are all but this user, together: all who see every slate but theirs and every released number, whatever else "
+    "they know and however long they compute. A user's own slates follow from what is known of them; whoever sees "
+    "these slates may learn it. That a user came is not hidden. This is joint (1, 0.000001)-differential privacy "
+    "(replace one round with its context), proved in docs/maths/x.md of diminuendo. It holds where random numbers "
+    "come from the operating system and stay secret, where every answer is given to the decision that it answers, and "
+    "where nothing else that depends on answers, such as rewards or click rates, is published."
 )
 
 
@@ -65,10 +65,10 @@ def test_the_words_where_contexts_are_private() -> None:
 
 def test_who_promises_nothing_and_who_needs_not() -> None:
     nothing = guarantee_sentence(no_privacy(True).as_json())
-    assert nothing == "Nothing is promised: what is shown may reveal what any one person answered."
+    assert nothing == "No guarantee: what is shown may reveal the feedback of any one user."
     perfect = guarantee_sentence(perfect_privacy("obvious", True).as_json())
     assert perfect == (
-        "What is shown does not depend on what anybody answered, so nobody can learn anything about an answer from it: "
+        "What is shown does not depend on the feedback of any user and reveals nothing of it: "
         "(0, 0)-differential privacy."
     )
 

@@ -17,7 +17,7 @@ from diminuendo.cli.simulate import demo, simulate_command, streams_command
 from diminuendo.cli.store import move_command, roles_command
 
 app = typer.Typer(
-    help="Private online choice: show k of N things to a stream of people, learn from each, reveal nobody.",
+    help="Recommendations that learn from clicks and reveal no user.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

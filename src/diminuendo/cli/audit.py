@@ -24,12 +24,12 @@ def audit_command(
     learner: Annotated[
         list[str] | None,
         typer.Option(
-            help="Whose promise, or with --faults which fault, or who without noise; give it again for more. "
+            help="Which learner, or with --faults which fault or learner without noise; may be repeated. "
             "Default: all."
         ),
     ] = None,
-    epsilon: Annotated[float, typer.Option(help="What learners are asked to promise.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="What learners are asked to promise.")] = 1e-6,
+    epsilon: Annotated[float, typer.Option(help="The privacy budget that learners are given.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="The privacy budget that learners are given.")] = 1e-6,
     quick: Annotated[bool, typer.Option("--quick", help="About two minutes; less is shown.")] = False,
     faults: Annotated[
         bool, typer.Option("--faults", help="Plant faults and see whether the audit finds them all.")
@@ -42,7 +42,7 @@ def audit_command(
     ] = None,
     plugin: Plugins = None,
 ) -> None:
-    """Try to break what learners promise. Exit code 1 where one leaks more, or where a planted fault is overlooked."""
+    """Attack the guarantees of learners. Exit code 1 if one leaks more, or if a planted fault is overlooked."""
     with loading():
         from diminuendo.audit import EFFORTS, audit
         from diminuendo.learners import Setting
@@ -118,7 +118,7 @@ def _cells(found: Audit, subject: str, methods: tuple[str, ...]) -> list[str]:
     if found.faults:
         verdict = "found" if broken else "OVERLOOKED"
     else:
-        verdict = "VIOLATION" if broken else "no violation" if math.isfinite(claimed) else "promises nothing"
+        verdict = "VIOLATION" if broken else "no violation" if math.isfinite(claimed) else "no guarantee"
         verdict = "NOTHING TRIED" if subject in found.silent else verdict
     return [_number(claimed), *(_shown(by_method.get(method), claimed) for method in methods), verdict]
 

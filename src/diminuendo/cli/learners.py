@@ -1,4 +1,4 @@
-"""The command `learners`: what learners there are, what each promises, proves and keeps, and when to take it."""
+"""The command `learners`: guarantee, regret bound, what each learner stores, and when to use it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.text import Text
 from diminuendo.cli import loading
 from diminuendo.cli.screen import Plugins, console, make_room, say
 
-FACTS = ("learner", "feedback", "privacy", "regret", "keeps")
+FACTS = ("learner", "feedback", "privacy", "regret", "stores")
 """What is said of each learner in a word or two."""
 WIDE = 100
 """Columns of a screen that has room for a sentence beside the facts."""
@@ -64,7 +64,7 @@ def show_learners(records: list[dict[str, Any]]) -> None:
 
     roles = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     roles.add_column("role", no_wrap=True)
-    roles.add_column("what for, and who learner")
+    roles.add_column("purpose, and the learner for each feedback")
     for role, by_feedback in ROLES.items():
         plays = ", ".join(f"{learner} ({feedback})" for feedback, learner in by_feedback.items())
         roles.add_row(role, f"{ABOUT[role]}: {plays}")
@@ -76,7 +76,7 @@ def show_learners(records: list[dict[str, Any]]) -> None:
 def _table(records: list[dict[str, Any]]) -> Table:
     """A row for each learner, with a column that says when to take it."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    widths = {"privacy": 8, "keeps": 9}  # what is longer takes two lines, so that the last column has room
+    widths = {"privacy": 8, "stores": 9}  # what is longer takes two lines, so that the last column has room
     for name in (*FACTS, "use it"):
         table.add_column(name, no_wrap=name in ("learner", "regret"), max_width=widths.get(name))
     for record in records:

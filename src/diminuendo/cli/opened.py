@@ -60,7 +60,7 @@ def _opened_in_pieces(
             path, family_called(objective), people=people, n_items=items, **taken, progress=looking
         )
     say(
-        f"{path.name}: {found.people:,} people, {found.rows:,} rows, {found.n_items:,} items, in {len(found):,} "
+        f"{path.name}: {found.people:,} users, {found.rows:,} rows, {found.n_items:,} items, in {len(found):,} "
         f"{'piece' if len(found) == 1 else 'pieces'}."
     )
     return found
@@ -74,6 +74,6 @@ def _say_what_was_read(streams: list[People], visits: int) -> None:
         if people.persons is not None:
             some = sum(min(visits, rounds) for rounds in Counter(people.persons.tolist()).values())
             say(
-                f"Private learners learn from {visits} of each person's rounds (--visits {visits}): from {some:,} of "
+                f"Private learners learn from {visits} of each user's rounds (--visits {visits}): from {some:,} of "
                 f"{len(people):,}."
             )

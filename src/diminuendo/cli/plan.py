@@ -27,48 +27,46 @@ if TYPE_CHECKING:
 
 
 def plan_command(
-    items: Annotated[int, typer.Option(help="How many things there are.")],
-    slots: Annotated[int, typer.Option(help="How many of them are shown to each person.")],
-    rounds: Annotated[int, typer.Option(help="How many people will come.")],
+    items: Annotated[int, typer.Option(help="Number of items.")],
+    slots: Annotated[int, typer.Option(help="Items in a slate.")],
+    rounds: Annotated[int, typer.Option(help="Expected number of users.")],
     epsilon: Annotated[float, typer.Option(help="Privacy budget.")] = 1.0,
     delta: Annotated[float, typer.Option(help="Privacy budget; 0 for pure privacy.")] = 1e-6,
     feedback: Annotated[str, typer.Option(help=f"What comes back: {', '.join(FEEDBACKS)}.")] = "full",
     store: Annotated[
-        bool, typer.Option("--store/--no-store", help="Whether what people said may be kept in memory.")
+        bool, typer.Option("--store/--no-store", help="Whether feedback of single users may be stored.")
     ] = True,
     adversarial: Annotated[
-        bool, typer.Option("--adversarial", help="Take what has a bound that holds whatever people want.")
+        bool,
+        typer.Option(
+            "--adversarial",
+            help="Choose the learner with the least proved regret for every sequence of users.",
+        ),
     ] = False,
     cares_about: Annotated[
-        float | None, typer.Option(help="How many things one person cares about, if that is known.")
+        float | None, typer.Option(help="How many items one user cares about, if that is known.")
     ] = None,
-    visits: Annotated[int, typer.Option(help="Rounds that one person may have; they share the budget.")] = 1,
+    visits: Annotated[int, typer.Option(help="Rounds that one user may have; they share the budget.")] = 1,
     late: Annotated[
         str,
         typer.Option(
-            help="Further rounds before an answer, and waited for; as 1000, or exponential:1000 (the mean)."
+            help="Feedback delay in rounds, also waited for; as 1000, or exponential:1000 (the mean)."
         ),
     ] = "0",
     answering: Answering = 1.0,
     contexts: Annotated[
         str | None,
-        typer.Option(
-            help="How many values columns of contexts have; as 20 or 20,24: 20 countries, 24 hours."
-        ),
+        typer.Option(help="Categories of each feature; as 20 or 20,24: 20 countries, 24 hours."),
     ] = None,
     private_context: PrivateContext = False,
     retention: Annotated[
-        int | None, typer.Option(help="Rounds for which people are kept at most. Default: for good.")
+        int | None, typer.Option(help="Rounds after which records of users are deleted. Default: never.")
     ] = None,
     sample: Annotated[
-        int, typer.Option(help="Learn from one in so many people, by a public coin, and serve all of them.")
+        int, typer.Option(help="Learn from a public sample of one in so many users, and serve all.")
     ] = 1,
-    per_day: Annotated[
-        float | None, typer.Option(help="How many people come in a day: forecasts in hits a day, too.")
-    ] = None,
-    today_earns: Annotated[
-        float | None, typer.Option(help="How many hits a day there are now, with the slate of today.")
-    ] = None,
+    per_day: Annotated[float | None, typer.Option(help="Users a day: forecasts in hits a day, too.")] = None,
+    today_earns: Annotated[float | None, typer.Option(help="Hits a day now, with today's slate.")] = None,
     hits: HitsWord = HITS,
     plot: Annotated[
         Path | None, typer.Option(help="Draw loss against epsilon into this file, .png or .svg.")
@@ -78,7 +76,7 @@ def plan_command(
     ] = None,
     plugin: Plugins = None,
 ) -> None:
-    """Which learner to take, what it promises, and what a budget will cost; from public facts alone."""
+    """Which learner to use, its guarantee, and what a budget will cost; from public facts alone."""
     with loading():
         from diminuendo import _validate
         from diminuendo.plan import day_forecast, plan
@@ -87,7 +85,7 @@ def plan_command(
     sizes = None if contexts is None else numbers_in(contexts, int, "--contexts")
     day = a_day(per_day, hits)
     if day is None and today_earns is not None:
-        raise InvalidInput("--today-earns is about a day; say how many people come in it, as --per-day 1000.")
+        raise InvalidInput("--today-earns is about a day; say how many users come in it, as --per-day 1000.")
     found = plan(
         items,
         slots,

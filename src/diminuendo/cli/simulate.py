@@ -65,27 +65,27 @@ def demo(
     seeds: Annotated[int, typer.Option(help="Runs of each learner.")] = 5,
     jobs: Annotated[int, typer.Option(help="Runs at the same time; -1: one per core.")] = -1,
 ) -> None:
-    """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets.
+    """Show 5 of 294 items to 32,711 real visitors of a web site, and compare learners with hindsight.
 
-    Then again for the same visitors, each by the area through which she came.
+    Then again with the area of entry of each visitor as a context.
     """
     with loading():
         from diminuendo.streams import msweb, open_stream
 
     asked: dict[str, Any] = {"slots": 5, "epsilons": DEMO_EPSILONS, "seeds": seeds, "jobs": jobs}
     _run(msweb(), out, learners=DEMO_LEARNERS, **asked)
-    say_plainly("\nNow the area through which each of them came is known, and the rest is to be found:")
+    say_plainly("\nNow with the area of entry as a context; the other areas are to be predicted:")
     _run(open_stream("msweb-entry", context="entry"), out / "personal", learners=PERSONAL_LEARNERS, **asked)
 
 
 def simulate_command(
     stream: Annotated[list[str], typer.Argument(help=f"Files, or some of: {', '.join(STREAMS)}.")],
-    slots: Annotated[str, typer.Option(help="How many things are shown to each person; as 5 or 5,10.")] = "5",
+    slots: Annotated[str, typer.Option(help="Items in a slate; as 5 or 5,10.")] = "5",
     objective: Annotated[
         str | None, typer.Option(help=f"How to read the rows: {', '.join(FROM_ROWS)}. Default: noisy-or.")
     ] = None,
     feedback: Annotated[str, typer.Option(help=f"What comes back: {', '.join(FEEDBACKS)}.")] = "full",
-    clicks: Annotated[str, typer.Option(help=f"How people click: {', '.join(CLICKS)}.")] = "cascade",
+    clicks: Annotated[str, typer.Option(help=f"Click model: {', '.join(CLICKS)}.")] = "cascade",
     learners: Annotated[
         str | None,
         typer.Option(
@@ -97,22 +97,24 @@ def simulate_command(
     delta: Annotated[float, typer.Option(help="Privacy budget of private learners.")] = 1e-6,
     visits: Annotated[
         int,
-        typer.Option(help="Rounds of one person that private learners learn from; they share the budget."),
+        typer.Option(help="Rounds of one user that private learners learn from; they share the budget."),
     ] = 1,
     late: Annotated[
         str,
         typer.Option(
-            help="Further rounds before an answer, and waited for; as 1000, 0,100,1000 or exponential:1000 (the mean)."
+            help="Feedback delay in rounds, also waited for; as 1000, 0,100,1000 or exponential:1000 (the mean)."
         ),
     ] = "0",
     answering: Answering = 1.0,
     retention: Annotated[
         int | None,
-        typer.Option(help="Rounds for which private learners keep people at most. Default: for good."),
+        typer.Option(help="Rounds after which private learners delete records of users. Default: never."),
     ] = None,
     sample: Annotated[
         int,
-        typer.Option(help="Private learners learn from one in so many people, and serve all of them."),
+        typer.Option(
+            help="Private learners learn from a public sample of one in so many users, and serve all."
+        ),
     ] = 1,
     pinned: Annotated[
         str | None,
@@ -128,20 +130,18 @@ def simulate_command(
             help="The slate that everybody is shown now, to compare with: names or numbers, as tea,soap,jam."
         ),
     ] = None,
-    per_day: Annotated[
-        float | None, typer.Option(help="How many people come in a day: the answer in hits a day, too.")
-    ] = None,
+    per_day: Annotated[float | None, typer.Option(help="Users a day: results in hits a day, too.")] = None,
     hits: HitsWord = HITS,
     seeds: Annotated[int, typer.Option(help="Runs of each learner with each budget.")] = 5,
     rounds: Annotated[
-        str | None, typer.Option(help="Only the first so many people; as 1000 or 1000,10000.")
+        str | None, typer.Option(help="Only the first so many rounds; as 1000 or 1000,10000.")
     ] = None,
     items: Annotated[int | None, typer.Option(help="The number of items; else read off the file.")] = None,
     columns: Annotated[
         str | None,
         typer.Option(
             help="Columns of a table: who, what and how much, as user,film,stars; or who and what, as customer,sku, "
-            "where every row is a thing that she wanted. Default: guessed by their names."
+            "where every row is an item that the user wanted. Default: guessed by their names."
         ),
     ] = None,
     scale: Annotated[
@@ -151,7 +151,7 @@ def simulate_command(
         ),
     ] = None,
     keep_last: Annotated[
-        bool, typer.Option("--keep-last", help="Where somebody rated a thing twice, the last row counts.")
+        bool, typer.Option("--keep-last", help="If a user rated an item twice, the last row counts.")
     ] = False,
     time: Annotated[
         str | None, typer.Option(help="The column of a table that says when. Default: guessed by its name.")
@@ -160,26 +160,26 @@ def simulate_command(
         str | None,
         typer.Option(
             "--round",
-            help="What a round is: person (all her rows), order or order:COLUMN, session or session:MINUTES (of a "
-            "pause), day. Default: an order or session, where somebody has several, else a person.",
+            help="A round is: person (all rows of a user), order or order:COLUMN, session or session:MINUTES (of a "
+            "pause), day. Default: an order or session, if users have several, else a person.",
         ),
     ] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out rows that cannot be read, and say how many.")
     ] = False,
     ignore_case: Annotated[
-        bool, typer.Option("--ignore-case", help="Tea and tea are one thing, ADA and ada one person.")
+        bool, typer.Option("--ignore-case", help="Tea and tea are one item, ADA and ada one user.")
     ] = False,
     people_without: Annotated[
         int,
         typer.Option(
-            help="So many people more, spread evenly, who want nothing: tables have rows of those who do."
+            help="Add so many users, spread evenly, who want nothing: a table has no rows of theirs."
         ),
     ] = 0,
     context: Annotated[
         str | None,
         typer.Option(
-            help="What is known of people when they come: columns of the file, or of NAME.contexts.csv beside it, as "
+            help="Features of a user on arrival: columns of the file, or of NAME.contexts.csv beside it, as "
             "country,time:hour; of baskets entry, the first item."
         ),
     ] = None,
@@ -187,8 +187,8 @@ def simulate_command(
     in_pieces: Annotated[
         int | None,
         typer.Option(
-            help="Read Parquet files in pieces of so many people, and never whole. Rows of a person lie side by side, "
-            "and a person is a round. Of the optimum there are bounds only."
+            help="Read Parquet files in pieces of so many users, and never whole. Rows of a user are adjacent, "
+            "and a user is a round. Of the optimum there are bounds only."
         ),
     ] = None,
     jobs: Annotated[
@@ -197,8 +197,8 @@ def simulate_command(
     ray: Annotated[
         str | None,
         typer.Option(
-            help="Let the Ray cluster at this address do the work, or, with --in-pieces, keep the people whom learners "
-            "keep; local: start one here."
+            help="Let the Ray cluster at this address do the work, or, with --in-pieces, store the users of learners; "
+            "local: start one here."
         ),
     ] = None,
     time_limit: Annotated[float, typer.Option(help="Seconds for each exact optimum.")] = 20.0,
@@ -263,13 +263,13 @@ def simulate_command(
 
 
 def streams_command(plugin: Plugins = None) -> None:
-    """What streams have a name, and what files can be read."""
+    """Built-in streams, and the files that can be read."""
     with loading():
         from diminuendo.streams import BUILTIN
 
     table = Table(title="Built-in streams", title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("name")
-    table.add_column("people", justify="right")
+    table.add_column("users", justify="right")
     table.add_column("items", justify="right")
     table.add_column("objective")
     table.add_column("contexts")
@@ -279,10 +279,10 @@ def streams_command(plugin: Plugins = None) -> None:
         table.add_row(name, f"{len(people):,}", f"{people.n_items:,}", people.family_name, ", ".join(known))
     console.print(table)
     console.print(
-        "Files: scipy CSR [bold].npz[/] (row = person, column = item, value in [0, 1]); tables "
+        "Files: scipy CSR [bold].npz[/] (row = user, column = item, value in [0, 1]); tables "
         "[bold].csv[/], [bold].tsv[/] (also .gz), [bold].parquet[/] with rows that say who wants what; baskets "
-        "[bold].txt[/], [bold].txt.gz[/], one line of item numbers per person. Contexts, what is known of people when "
-        "they come: other columns of tables; for the others, NAME.contexts.csv beside the file."
+        "[bold].txt[/], [bold].txt.gz[/], one line of item numbers per user. Contexts, features of users "
+        "on arrival: other columns of tables; for the others, NAME.contexts.csv beside the file."
     )
 
 

@@ -20,9 +20,9 @@ Number = TypeVar("Number", int, float)
 HITS = "hits"
 """What is counted in a day, unless there is a better word; as in streams.per_day."""
 
-Answering = Annotated[float, typer.Option(help="The share of people who answer at all.")]
+Answering = Annotated[float, typer.Option(help="The share of users who give feedback at all.")]
 PrivateContext = Annotated[
-    bool, typer.Option("--private-context", help="Hide contexts, too, from everybody but the person herself.")
+    bool, typer.Option("--private-context", help="Hide contexts, too, from everybody but the user.")
 ]
 HitsWord = Annotated[str, typer.Option(help="What hits are called; as clicks or sales.")]
 
@@ -75,7 +75,7 @@ def a_day(per_day: float | None, hits: str) -> PerDay | None:
         return PerDay(per_day, hits)
     if hits != HITS:
         raise InvalidInput(
-            "--hits names what is counted in a day; say how many people come, as --per-day 1000."
+            "--hits names what is counted in a day; say how many users come, as --per-day 1000."
         )
     return None
 

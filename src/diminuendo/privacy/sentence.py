@@ -23,43 +23,43 @@ SMALL = Decimal("0.1")
 
 
 def guarantee_sentence(guarantee: Mapping[str, Any], *, visits: int = 1) -> str:
-    """What a guarantee (as `Guarantee.as_json()` writes it) promises to a person who has up to `visits` rounds."""
+    """What a guarantee (as `Guarantee.as_json()` writes it) promises to a user who has up to `visits` rounds."""
     epsilon, delta = guarantee["epsilon"], guarantee["delta"]
     if epsilon is None:
-        return "Nothing is promised: what is shown may reveal what any one person answered."
+        return "No guarantee: what is shown may reveal the feedback of any one user."
     if epsilon == 0 and delta == 0:
         return (
-            "What is shown does not depend on what anybody answered, so nobody can learn anything about an answer from "
-            "it: (0, 0)-differential privacy."
+            "What is shown does not depend on the feedback of any user and reveals nothing of it: "
+            "(0, 0)-differential privacy."
         )
     rounds, names = "in one round", ""
     if visits > 1:
         rounds = f"in up to {visits:,} rounds together"
-        names = ", where everybody comes under one name of her own"
+        names = ", where each user comes under one name of their own"
     plus = f", plus at most {chance(delta)}" if delta > 0 else ""
     real = "" if guarantee["exact"] else ", for real numbers, which the numbers computed with only resemble"
     jointly = guarantee.get("view", EVERYBODY) != EVERYBODY
-    whatever, other, joint = f"Whatever any one person answers {rounds}", "had she answered anything else", ""
+    whatever, other, joint = f"Whatever any one user answers {rounds}", "had they answered anything else", ""
     every = "Others are all who see every slate and every released number of the whole run"
     shown: list[str] = []
     if jointly:
-        whatever = f"Whatever is known of any one person, and whatever she answers, {rounds}"
-        other, joint = "had anything else been known of her, or had she answered anything else", "joint "
-        every = (
-            "Others are all but herself, together: all who see every slate but hers and every released number"
-        )
-        shown = ["Her own slates follow from what is known of her; whoever sees them may learn it."]
+        whatever = f"Whatever is known of any one user, and whatever they answer, {rounds}"
+        other, joint = "had anything else been known of them, or had they answered anything else", "joint "
+        every = "Others are all but this user, together: all who see every slate but theirs and every released number"
+        shown = [
+            "A user's own slates follow from what is known of them; whoever sees these slates may learn it."
+        ]
     return " ".join(
         [
-            f"{whatever}, and whether she answers at all: the probability of anything that others may come to see is "
+            f"{whatever}, and whether they answer at all: the probability of anything that others may come to see is "
             f"at most {factor(epsilon)} times what it would be {other}, or nothing{plus}.",
             f"{every}, whatever else they know and however long they compute.",
             *shown,
-            "That she came is not hidden.",
+            "That a user came is not hidden.",
             f"This is {joint}({upwards(epsilon)}, {upwards(delta)})-differential privacy ({guarantee['neighbours']}), "
             f"proved in {guarantee['proof']} of diminuendo{real}.",
             "It holds where random numbers come from the operating system and stay secret, where every answer is given "
-            f"to the decision that it answers{names}, and where nothing else that depends on answers, such as payoffs "
+            f"to the decision that it answers{names}, and where nothing else that depends on answers, such as rewards "
             "or click rates, is published.",
         ]
     )

@@ -192,10 +192,10 @@ class PlacementView:
         """When the next menu takes effect at the earliest, if that is known, and why then."""
         facts, menu = self.facts, self.menu
         if self.over:
-            return None, "All rounds that it was made for are handed out; one last menu may come."
+            return None, "All planned rounds are assigned; one last menu may come."
         wait = facts.deadline + STORED_WITHIN + facts.allowance
         if menu is None:
-            return None, "It comes when the trainer has made the learner."
+            return None, "It comes when the trainer has created the learner."
         if menu.end is None or self.to_go:
             rounds = f" after {self.to_go:,} more rounds," if self.to_go else ""
             return (
@@ -204,7 +204,7 @@ class PlacementView:
             )
         earliest = max(now, self.last_expires + wait)
         return math.ceil(earliest / facts.tick) * facts.tick, (
-            "All rounds of this menu are handed out; their answers count until their time is over."
+            "All rounds of this menu are assigned; feedback counts until the deadline."
         )
 
     def _types(self) -> list[str]:

@@ -14,7 +14,7 @@ from diminuendo.simulate.result import Simulation
 from diminuendo.simulate.table import TODAY, main_learner, mean_and_band
 from diminuendo.streams.per_day import PerDay
 
-GREEDY, CHANCE = "greedy in hindsight", "random choice"
+GREEDY, CHANCE = "greedy in hindsight", "random slates"
 
 
 class Hits(NamedTuple):
@@ -76,8 +76,8 @@ def hits_table(simulation: Simulation, day: PerDay) -> tuple[list[str], list[lis
 def hits_said(simulation: Simulation, day: PerDay) -> str:
     """What the numbers are, in a few sentences."""
     said = (
-        f"What {day.people:,.10g} people bring, as many as come in a day, on average over the whole run, learning "
-        "included; a payoff of 1 counts as one."
+        f"For the {day.people:,.10g} users of a day, on average over the whole run, learning included; a reward of 1 "
+        "counts as one."
     )
     if any(one.cost is not None for one in hits_a_day(simulation)):
         compared = "nonprivate" if "nonprivate" in simulation.by_learner() else "hindsight"

@@ -8,7 +8,7 @@ from diminuendo.service.dashboard.words import count, percent, span, when
 from diminuendo.service.public import PlacementView, Public
 from diminuendo.service.store.led import CLOSED, is_closed
 
-FEEDBACK = {"full": "full feedback", "bandit": "payoffs", "click": "clicks"}
+FEEDBACK = {"full": "full feedback", "bandit": "rewards", "click": "clicks"}
 NOTHING = Html(
     '<section class="empty"><h2>No placement yet</h2><p>A placement is a place with a few slots that are filled for '
     "each visitor: a front page, a basket, a letter.</p>"

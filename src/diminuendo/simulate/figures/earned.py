@@ -67,8 +67,8 @@ def curves(simulation: Simulation) -> Curves:
     drawn = np.unique(np.linspace(0, len(at) - 1, POINTS).astype(int))
     found = {name: mean_and_band([run.curve for run in group]) for name, group in runs.items()}
     return Curves(
-        f"{short(stream['name'])}: {len(base.greedy.slate)} of {stream['items']:,} things shown to "
-        f"{stream['rounds']:,} people",
+        f"{short(stream['name'])}: {len(base.greedy.slate)} of {stream['items']:,} items shown to "
+        f"{stream['rounds']:,} users",
         f"{about(simulation)} {NOTE}",
         at[drawn].tolist(),
         {name: mean[drawn].tolist() for name, (mean, _) in found.items()},
@@ -121,7 +121,7 @@ def _draw_payoff(axes: Axes, found: Curves) -> None:
     means, ends = _draw(axes, at, bands)
     ends += _draw_yardsticks(axes, found.greedy, None if "random" in bands else found.random, found.today)
     highest = max(found.greedy, float(means[:, settled:].max()))
-    axes.set(xlabel="people so far", title="payoff per person so far", xlim=(0, at[-1]))
+    axes.set(xlabel="users so far", title="reward per user so far", xlim=(0, at[-1]))
     axes.set_ylim(0, 1.12 * highest or 1)
     thousands(axes)
     name_lines(axes, ends)
@@ -136,7 +136,7 @@ def _draw_regret(axes: Axes, found: Curves) -> None:
     means, ends = _draw(
         axes, at[first:], {name: (mean[first:], half[first:]) for name, (mean, half) in lost.items()}
     )
-    axes.set(xlabel="people so far", title="regret to greedy so far, in people's payoffs")
+    axes.set(xlabel="users so far", title="regret to greedy so far")
     if logarithmic:
         lowest = max(float(means[means > 0].min()), float(means.max()) / DECADES)
         axes.set(xscale="log", yscale="log", xlim=(at[first], at[-1]), ylim=(lowest / 1.5, 1.5 * means.max()))
@@ -196,7 +196,7 @@ def _curves(simulation: Simulation) -> Figure:
     axes.set(
         xscale="log",
         xlabel="epsilon asked for (more private to the left)",
-        title="payoff, as a share of greedy's",
+        title="reward, as a share of greedy's",
         ylim=(0, 1.12 * highest),
     )
     axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
@@ -224,7 +224,7 @@ def _dots(simulation: Simulation) -> Figure:
     axes.axvline(1, color=INK, linestyle="--", linewidth=1)
     axes.set_yticks([-row for row in range(len(everybody))], list(everybody))
     axes.set(
-        xlabel="payoff, as a share of hindsight greedy's (dashed)",
+        xlabel="reward, as a share of hindsight greedy's (dashed)",
         xlim=(0, 1.1 * highest),
         ylim=(0.6 - len(everybody), 0.8),
     )

@@ -32,7 +32,7 @@ def price_curve(found: Plan) -> PriceCurve:
     """What a plan says of epsilons."""
     setting = found.setting
     return PriceCurve(
-        f"{found.recommended}: {setting.slots} of {setting.n_items:,} things for {setting.rounds:,} people"
+        f"{found.recommended}: {setting.slots} of {setting.n_items:,} items for {setting.rounds:,} users"
         + ("" if setting.feedback == "full" else f", {setting.feedback} feedback"),
         found.model,
         setting.epsilon,
@@ -54,7 +54,7 @@ def plot_prices(found: PriceCurve, path: Path) -> Path:
     right = 2 * here <= len(epsilons)  # there is room to its right
     axis.plot(epsilons[here], losses[here], "o", color=COLOURS[1], markersize=9)
     axis.annotate(
-        f"epsilon {found.epsilon:g}: loses {losses[here]:.1f} %",
+        f"epsilon {found.epsilon:g}: loss {losses[here]:.1f} %",
         (epsilons[here], losses[here]),
         textcoords="offset points",
         xytext=(6, 12) if right else (-6, 12),
@@ -65,10 +65,10 @@ def plot_prices(found: PriceCurve, path: Path) -> Path:
     top = 1.25 * max(1.0, float(runs.max()))
     if chance <= 3 * top:
         axis.axhline(chance, color=FAINT, linestyle=":")
-        axis.text(epsilons[-1], chance, "random choice", color=FAINT, ha="right", va="bottom", fontsize=9)
+        axis.text(epsilons[-1], chance, "random slates", color=FAINT, ha="right", va="bottom", fontsize=9)
         top = max(top, 1.1 * chance)
     axis.set(xscale="log", xlabel="epsilon (more private to the left)", ylim=(0, top))
-    axis.set_ylabel("lost to hindsight, %")
+    axis.set_ylabel("loss to hindsight, %")
     apart = [e for e in epsilons if e == found.epsilon or abs(math.log(e / found.epsilon)) > 0.2]
     axis.set_xticks(apart, [f"{epsilon:g}" for epsilon in apart])
     axis.minorticks_off()

@@ -46,7 +46,7 @@ def slates_figure(simulation: Simulation, run: Result, items: Sequence[int]) -> 
     names = [(MARK if item in slate else "") + label(simulation, item) for item in items]
     axes.set_yticks(np.arange(len(items)) + 0.5, names, fontsize=9.5)
     axes.tick_params(axis="y", length=0)
-    axes.set(title=short(run.learner), xlabel="people so far")
+    axes.set(title=short(run.learner), xlabel="users so far")
     axes.set_xticks([0, run.rounds // 2, run.rounds], ["0", f"{run.rounds // 2:,}", f"{run.rounds:,}"])
     axes.grid(False)
     axes.spines[["left", "bottom"]].set_visible(False)

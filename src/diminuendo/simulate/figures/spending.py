@@ -56,9 +56,7 @@ def arrival_figure(name: str, records: Spending) -> Figure:
         axes.stairs(top, edges, baseline=floor, fill=True, label=record["what"], **_paint(number))
         floor = top
     axes.axhline(1, color=FAINT, linestyle="--", linewidth=1)
-    axes.set(
-        xlabel="the round in which a person came", title=f"{short(name)}: charged for it", xlim=(0, until[-1])
-    )
+    axes.set(xlabel="round", title=f"{short(name)}: charged for it", xlim=(0, until[-1]))
     axes.set_ylim(0, max(1.08, 1.05 * float(floor.max())))
     axes.set_yticks([0, 0.5, 1.0], ["0", "half", "all"])
     thousands(axes)

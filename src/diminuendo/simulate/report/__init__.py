@@ -23,8 +23,8 @@ with extra("simulate"):
 __all__ = ["guarantee_sentence", "write_report"]
 
 NOT_PRIVATE = (
-    "Payoffs, regret and the pictures look at what people wanted, with everybody's answers "
-    "known; they are for evaluation. Do not hand it to anyone from whom these people are to be protected."
+    "Rewards, regret and the pictures are computed from the preferences of all users "
+    "and are for evaluation. Do not hand it to anyone from whom these users are to be protected."
 )
 
 
@@ -60,8 +60,8 @@ def _contents(found: list[Simulation], anchors: list[str]) -> str:
         for one, anchor in zip(found, anchors, strict=True)
     )
     return (
-        f"<h1>{len(found)} simulations of private choice</h1><p>Payoffs as shares of what greedy earns in hindsight, "
-        f"when it knows all people beforehand and shows one slate to everybody.</p><nav><ul>{lines}</ul></nav>"
+        f"<h1>{len(found)} simulations of private slates</h1><p>Rewards as shares of what greedy earns in hindsight, "
+        f"when it knows all users beforehand and shows one slate to everybody.</p><nav><ul>{lines}</ul></nav>"
     )
 
 

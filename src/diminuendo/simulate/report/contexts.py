@@ -19,14 +19,14 @@ MOST_NAMED = 4
 """Types that are named where several are shown the same."""
 USES = {
     "none": "not used",
-    "slates by type": "a slate for each type",
-    "separate": "a learner for each type",
+    "slates by type": "a slate per context",
+    "separate": "a learner per context",
 }
 """What learners do with contexts, as results name it."""
-PUBLIC = "Here they are public: the guarantee is about what people answer, and slates may show what was known of whom."
+PUBLIC = "Here they are public: the guarantee covers feedback, and slates may reveal contexts."
 PRIVATE = (
-    "Here they are private: what everybody else sees hides a person's context together with her answer. Her own slate "
-    "follows from her context, and may show it to whoever looks over her shoulder."
+    "Here they are private: what all others see hides a user's context together with their feedback. A user's own "
+    "slate follows from their context, and may reveal it to whoever sees that slate."
 )
 
 
@@ -35,10 +35,10 @@ def contexts_section(simulation: Simulation) -> str:
     known = simulation.contexts
     if known is None:
         return ""
-    said = f"Contexts are what was known of people when they came. {PRIVATE if known.private else PUBLIC}"
+    said = f"Contexts are what was known of users on arrival. {PRIVATE if known.private else PUBLIC}"
     epsilons = _epsilons(simulation)
     columns = ["learner", *("share" if e is None else f"ε = {e:g}" for e in epsilons), "contexts"]
-    caption = "Payoff as a share of greedy's, which shows one slate to everybody."
+    caption = "Reward as a share of greedy's, which shows one slate to everybody."
     compared = table(caption, columns, _compared(simulation), words=[len(columns) - 1])
     return (
         f"<h3>What contexts are worth</h3><p>{escaped(said)}</p><p>{escaped(worth_of_contexts(simulation))}</p>"
@@ -89,8 +89,8 @@ def _payoffs(simulation: Simulation) -> str:
         cells = (f"{mean:.3f}" for mean in means)
         rows.append([f"{column}{named}", f"{value['people']:,}", f"{value['greedy']:.3f}", *cells])
     asked = "" if simulation.middle_epsilon is None else f" at epsilon {simulation.middle_epsilon:g}"
-    most = f", for the {MOST_ROWS} values that most people have" if max(seen.values()) > MOST_ROWS else ""
-    return table(f"Payoff per person{asked}{most}.", ["value", "people", "greedy by type", *groups], rows)
+    most = f", for the {MOST_ROWS} categories of most users" if max(seen.values()) > MOST_ROWS else ""
+    return table(f"Reward per user{asked}{most}.", ["category", "users", "greedy by context", *groups], rows)
 
 
 def _slates(simulation: Simulation) -> Iterator[str]:
@@ -114,8 +114,8 @@ def _slate_table(simulation: Simulation, name: str, run: Result) -> str:
             f'<tr><th scope="row">{escaped(_joined(some))}</th><td>{people:,}</td><td class="words">{items}</td></tr>'
         )
     asked = "" if simulation.middle_epsilon is None else f" at epsilon {simulation.middle_epsilon:g}"
-    caption = f"What {name} shows at the end of its first run{asked}, for the types that most people are of."
-    head = "".join(f'<th scope="col">{column}</th>' for column in ("types", "people", "slate"))
+    caption = f"What {name} shows at the end of its first run{asked}, for the contexts of most users."
+    head = "".join(f'<th scope="col">{column}</th>' for column in ("contexts", "users", "slate"))
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escaped(caption)}"><table class="wraps"><caption>'
         f"{escaped(caption)} Bold: not in greedy's one slate for everybody.</caption><thead><tr>{head}</tr></thead>"
@@ -139,7 +139,7 @@ def _item(simulation: Simulation, item: int, *, plain: bool) -> str:
 def said_of(context: dict[str, Any]) -> str:
     """What is known of a type, in a few words: of a single column the value alone."""
     if not context:
-        return "nothing known"
+        return "unknown"
     return (
         ", ".join(context.values())
         if len(context) == 1

@@ -80,11 +80,11 @@ def _over_time(simulation: Simulation) -> DrawnPlate:
     )
     greedy = simulation.benchmarks.greedy.value
     caption = (
-        f"{about(simulation)} Greedy in hindsight shows one slate to everybody and knew all people beforehand. "
+        f"{about(simulation)} Greedy in hindsight shows one slate to everybody and knew all users beforehand. "
         "Regret to greedy: what greedy earns in as many rounds, minus what was earned."
     )
-    seen = f"Payoff per person against people so far. At the end: {final}; greedy {greedy:.3f}."
-    seen_lost = f"Regret to hindsight greedy against people so far. At the end: {lost}."
+    seen = f"Reward per user against users so far. At the end: {final}; greedy {greedy:.3f}."
+    seen_lost = f"Regret to hindsight greedy against users so far. At the end: {lost}."
     pictures = [("payoff", seen, payoff_figure(simulation)), ("regret", seen_lost, regret_figure(simulation))]
     return "Over time", caption, pictures
 
@@ -92,11 +92,11 @@ def _over_time(simulation: Simulation) -> DrawnPlate:
 def _price(simulation: Simulation) -> DrawnPlate:
     epsilons = simulation.epsilons
     said = [f"epsilon {epsilon:g}: {_shares(simulation, epsilon)}" for epsilon in epsilons]
-    seen = f"Share of greedy's payoff. {'; '.join(said) if said else _shares(simulation, None)}."
+    seen = f"Share of greedy's reward. {'; '.join(said) if said else _shares(simulation, None)}."
     caption = "What is earned, as a share of what greedy earns in hindsight; bands and bars: 95 % interval of the mean "
     caption += "(Student's t). "
     if len(epsilons) > 1 and any(run.asked_epsilon is None for run in simulation.results):
-        caption += "Learners that do not listen to epsilon are the same for every epsilon. "
+        caption += "Learners that ignore epsilon are the same for every epsilon. "
     caption += "Then every run as a mark of its own, with the mean as a bar and a ring around the worst."
     worst, runs = _runs(simulation)
     pictures = [("price", seen, price_figure(simulation)), ("runs", f"Every run; the worst: {worst}.", runs)]
@@ -125,7 +125,7 @@ def _budget(simulation: Simulation) -> DrawnPlate:
     groups = simulation.by_learner(epsilon).items()
     spent = {name: runs[0].spending for name, runs in groups if runs[0].spending}
     if not spent:
-        return "Where the budget went", "", []
+        return "Budget by purpose", "", []
     said = "; ".join(
         f"{name}: " + ", ".join(f"{record['what']} {average(record):.1%}" for record in records)
         for name, records in spent.items()
@@ -137,11 +137,11 @@ def _budget(simulation: Simulation) -> DrawnPlate:
             pictures.append((f"arrival-{name}", alt, arrival_figure(name, records)))
     pure, rho, square = (SIGNS[unit] for unit in ("epsilon", "rho", "mu^2"))
     caption = (
-        f"At epsilon {epsilon:g}: what one person's answers are charged for, as a share of {_whole(simulation)}. Costs "
-        f"add up in the unit in brackets: {pure} where privacy is pure, {square} where noise is Gaussian, else {rho} "
-        "(zCDP). What is not charged was asked for and not used. All of it is fixed before anybody comes, and public."
+        f"At epsilon {epsilon:g}: what the feedback of one round is charged for, as a share of {_whole(simulation)}. "
+        f"Costs add up in the unit in brackets: {pure} where privacy is pure, {square} where noise is Gaussian, else "
+        f"{rho} (zCDP). What is not charged is not used. All of it is public, and fixed before the first user arrives."
     )
-    return "Where the budget went", caption, pictures
+    return "Budget by purpose", caption, pictures
 
 
 def _whole(simulation: Simulation) -> str:
@@ -150,7 +150,7 @@ def _whole(simulation: Simulation) -> str:
     if visits == 1:
         return "the budget asked for"
     return (
-        f"what one of her rounds may cost; up to {visits:,} rounds of one person share the budget asked for"
+        f"what one round of a user may cost; up to {visits:,} rounds of one user share the budget asked for"
     )
 
 
@@ -161,11 +161,11 @@ def _slates(simulation: Simulation) -> DrawnPlate:
     slate = "; ".join(label(simulation, int(item), WHOLE) for item in simulation.benchmarks.greedy.slate)
     asked = "" if epsilon is None else f", private learners at epsilon {epsilon:g}"
     caption = (
-        f"The first run of each{asked}. Darker: shown to more of the people who came then. "
+        f"The first run of each{asked}. Darker: shown to more of the users of that time. "
         f"{MARK.strip()} in hindsight greedy shows {slate}."
     )
     if any(np.isnan(shares_of(run, items)).any() for run in runs):
-        caption += " Grey: not among the most shown items of the run; when it was shown is not kept."
+        caption += " Grey: not among the most shown items of the run; when it was shown is not recorded."
     pictures = [
         (f"slates-{run.learner}", _seen(simulation, run), slates_figure(simulation, run, items))
         for run in runs
@@ -176,4 +176,4 @@ def _slates(simulation: Simulation) -> DrawnPlate:
 def _seen(simulation: Simulation, run: Result) -> str:
     both = zip(run.shown.items, run.shown.shares, strict=True)
     most = [f"{label(simulation, item, WHOLE)} {part[-1]:.0%}" for item, part in both]
-    return f"Which items {run.learner} showed when. At the end, of people: {', '.join(most[: run.slots])}."
+    return f"Which items {run.learner} showed when. At the end, of users: {', '.join(most[: run.slots])}."

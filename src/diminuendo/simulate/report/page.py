@@ -31,9 +31,9 @@ from diminuendo.simulate.table import comers, health_said, main_learner, rules_s
 from diminuendo.streams.builtin import BUILTIN
 
 CAME_BACK = {
-    "full": "Afterwards all that she wants came back (full feedback).",
-    "bandit": "Afterwards the payoff came back, one number (bandit feedback).",
-    "click": "Afterwards it came back which slot she clicked first, if any (click feedback).",
+    "full": "Afterwards all of the user's ratings came back (full feedback).",
+    "bandit": "Afterwards one reward for the slate came back (bandit feedback).",
+    "click": "Afterwards the slot of the first click came back, if there was one (click feedback).",
 }
 
 PAPER = (
@@ -73,7 +73,7 @@ def section(simulation: Simulation, plates: Iterable[Plate], anchor: str, *, alo
     level = "h1" if alone else "h2"
     figures = {plate.key: _figure(plate, anchor) for plate in plates}
     day = figures.pop("hits", "") + in_a_day(simulation)
-    numbers = table("Means over runs, per person.", COLUMNS, table_rows(simulation))
+    numbers = table("Means over runs, per user.", COLUMNS, table_rows(simulation))
     return (
         f'<section id="{anchor}"><{level}>{escaped(heading(simulation))}</{level}>'
         f"<p>{escaped(lead(simulation))}</p>{was_read(simulation)}{answer(simulation)}{notice}{day}"
@@ -86,7 +86,7 @@ def heading(simulation: Simulation) -> str:
     """A name for it, in plain text."""
     stream = simulation.stream
     return (
-        f"{stream['name']}: {simulation.slots} of {stream['items']:,} things for {comers(stream)}"
+        f"{stream['name']}: {simulation.slots} of {stream['items']:,} items for {comers(stream)}"
         + ("" if simulation.feedback == "full" else f", {simulation.feedback} feedback")
         + (f", {simulation.waited}" if simulation.waited else "")
     )
@@ -98,18 +98,14 @@ def lead(simulation: Simulation) -> str:
     seeds = len({run.seed for run in simulation.results})
     asked = ", ".join(f"{epsilon:g}" for epsilon in simulation.epsilons)
     return (
-        f"{comers(stream)} of the stream {stream['name']} came one after the other. Each was shown "
-        f"{simulation.slots} of {stream['items']:,} things, chosen before it was known what she wants "
+        f"{comers(stream)} of the stream {stream['name']} arrived one after the other. Each was shown "
+        f"{simulation.slots} of {stream['items']:,} items, chosen before their ratings were known "
         f"({stream['objective']}). {CAME_BACK[simulation.feedback]} {len(groups)} learners did the choosing, "
         f"{seeds} {'time' if seeds == 1 else 'times'} each"
         + (f", at epsilon {asked}." if asked else ".")
-        + (" Pictures and means count every round as a person." if "people" in stream else "")
+        + (" Pictures and means count every round as a user." if "people" in stream else "")
         + (f" {rules_said(simulation)}" if simulation.rules else "")
-        + (
-            f" It was known of each person beforehand: {simulation.contexts.said}."
-            if simulation.contexts
-            else ""
-        )
+        + (f" Context of each user: {simulation.contexts.said}." if simulation.contexts else "")
     )
 
 
@@ -133,8 +129,8 @@ def answer(simulation: Simulation) -> str:
         f"<li><b>{escaped(one.share)}</b>{escaped(one.whose)}</li>" for one in headlines(simulation)
     )
     return (
-        f'<ul class="numbers">{cards}</ul><p class="soft">Payoff, as a share of what greedy earns in hindsight, when '
-        "it knows all people beforehand and shows one slate to everybody. ±: 95 % interval over runs.</p>"
+        f'<ul class="numbers">{cards}</ul><p class="soft">Reward, as a share of what greedy earns in hindsight, when '
+        "it knows all users beforehand and shows one slate to everybody. ±: 95 % interval over runs.</p>"
     )
 
 
@@ -149,7 +145,7 @@ def promises(simulation: Simulation) -> str:
     about, middle = main_learner(simulation), simulation.middle_epsilon
     groups = simulation.by_learner(middle)
     first = groups[about][0]
-    parts = [f"<h3>The guarantee</h3><p>{_who(first)}</p>", _quoted(first)]
+    parts = [f"<h3>Guarantee</h3><p>{_who(first)}</p>", _quoted(first)]
     if note := seeded_note(first.guarantee):
         parts.append(f'<p class="soft">{escaped(note)}</p>')
     if others := list(_other_epsilons(simulation, about, middle)):
@@ -158,7 +154,7 @@ def promises(simulation: Simulation) -> str:
         f"<p>{_who(runs[0])}</p>{_quoted(runs[0])}" for name, runs in groups.items() if name != about
     )
     if rest:
-        parts.append(f"<details><summary>What the other learners promise</summary>{rest}</details>")
+        parts.append(f"<details><summary>Guarantees of the other learners</summary>{rest}</details>")
     return "".join(parts)
 
 
@@ -211,6 +207,6 @@ def again(simulations: list[Simulation], typed: str | None = None) -> str:
             if files
             else ""
         )
-        + f"<h3>How to cite</h3><p>diminuendo, version {escaped(version)}: private online choice. The algorithms "
-        f"called paper and fi-dp are from: {escaped(PAPER)}</p></footer>"
+        + f"<h3>How to cite</h3><p>diminuendo, version {escaped(version)}: recommendations that reveal no user. The "
+        f"algorithms called paper and fi-dp are from: {escaped(PAPER)}</p></footer>"
     )

@@ -34,11 +34,11 @@ from diminuendo.streams.per_day import HITS
 
 COLUMNS = (
     "learner",
-    "played by",
+    "algorithm",
     "ε asked",
     "ε proved",
     "δ",
-    "payoff",
+    "reward",
     "± 95 %",
     "of greedy",
     "worst run",
@@ -66,7 +66,7 @@ def headlines(simulation: Simulation) -> Iterator[Headline]:
     if "random" not in groups:
         base = simulation.benchmarks
         share = base.random / base.greedy.value if base.greedy.value else 1.0
-        yield Headline(_percent(share), "random choice")
+        yield Headline(_percent(share), "random slates")
     if simulation.today is not None:
         base = simulation.benchmarks
         share = simulation.today.value / base.greedy.value if base.greedy.value else 1.0
@@ -98,7 +98,7 @@ def table_rows(simulation: Simulation) -> Iterator[list[str]]:
             name,
             first.played_by,
             "" if asked is None else f"{asked:g}",
-            "nothing" if first.epsilon is None else upwards(first.epsilon),
+            "none" if first.epsilon is None else upwards(first.epsilon),
             "" if first.delta is None else upwards_short(first.delta),
             *earned(runs, reference),
             f"{np.mean([run.regret_to_greedy for run in runs]):.4f}",
