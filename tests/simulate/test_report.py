@@ -253,7 +253,9 @@ def test_a_page_and_the_command_say_whether_anybody_answered(capsys: pytest.Capt
     silent = People(missing, np.zeros((many, 4)))
     eager = People(missing, np.ones((many, 4)))
     for people, state in ((silent, "no signal"), (eager, "ok")):
-        found = simulate(people, slots=2, feedback="bandit", learners=["private", "random"], epsilon=10.0, seeds=2)
+        found = simulate(
+            people, slots=2, feedback="bandit", learners=["private", "random"], epsilon=10.0, seeds=2
+        )
         said = f"Health, from published rewards: private {state} in 2 of 2 runs."
         assert health_said(found).startswith(said)
         assert ("Check that feedback is sent" in health_said(found)) == (state == "no signal")
