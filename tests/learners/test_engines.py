@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -360,3 +361,12 @@ def test_a_cluster_elsewhere_must_want_a_token(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
     with pytest.raises(InvalidInput, match="RAY_AUTH_MODE=token"):
         OnRay(2, address="ray://head:10001").room(3, CLIP, Entries(3, 1, 1.0))
+
+
+def test_no_thread_outlives_a_release() -> None:
+    people = taste_groups(300, 12, groups=3, items_per_group=5, seed=1)
+    before = set(threading.enumerate())
+    options: dict[str, Any] = {"horizon": 400, "epsilon": 4.0, "delta": 1e-6, "coins": SeededCoins(1)}
+    learner = OverlapGreedy(12, 3, engine=Here(4, 4), **options)
+    learner.replay(people)
+    assert set(threading.enumerate()) <= before

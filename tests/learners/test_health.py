@@ -312,6 +312,17 @@ def test_random_slates_count_for_less_where_deadlines_are_in_seconds_too() -> No
     assert learner.health.answers > 0.3 * learner.health.rounds, "slates that are chosen count in full"
 
 
+@pytest.mark.parametrize("name", PUBLISHING)
+def test_rounds_that_cannot_count_are_expected_to_earn_nothing(name: str) -> None:
+    """One user has all rounds but the first few, and only the first of them counts."""
+    few, rounds = 5, 2_000
+    learner = made(name, rounds)
+    persons = [*map(str, range(few)), *["ada"] * (rounds - few)]
+    learner.replay(PEOPLE[:rounds], persons=persons)
+    assert learner.health.rounds > rounds // 2
+    assert 0 < learner.health.answers <= few + 1
+
+
 def false_alarm(mean: float, floor: float, releases: int, people: int, scale: float) -> tuple[float, float]:
     """Exactly, for discrete Laplace noise on a binomial: how likely an alarm ever is, and "ok" ever is."""
     ticks, wide = 1, int(25 * scale)

@@ -8,6 +8,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 from diminuendo.errors import StoreUnavailable
 from diminuendo.service.api import bodies
 from diminuendo.service.front import placement
+from diminuendo.service.front.choose import FEW, Chooser
 from diminuendo.service.log import Log
 from diminuendo.service.records import Lists, PublicMenu, Report
 from diminuendo.service.store import reasons
@@ -239,6 +241,44 @@ def test_long_exclusions_of_one_request_keep_nobody_waiting(tmp_path: Path) -> N
         assert site.app.front.by_name["shop"].decisions == used + 3, (
             "others have the same rounds as if it were shorter"
         )
+
+    site.run(work)
+
+
+def test_what_takes_long_to_exclude_is_found_beside_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it takes then, the loop takes in the feedback of others. Few exclusions do not pay for a thread."""
+    where = list[bool]()
+
+    def noting(method: Any) -> Any:
+        def noted(*given: Any) -> Any:
+            where.append(threading.current_thread() is threading.main_thread())
+            return method(*given)
+
+        return noted
+
+    monkeypatch.setattr(placement.Placement, "excluded", noting(placement.Placement.excluded))
+    monkeypatch.setattr(Chooser, "_without", noting(Chooser._without))
+    free = Lists((0, len(MANY)), tuple(range(len(MANY))))
+    capped = msgspec.structs.replace(free, inside=(0,) * len(MANY), parents=(-1,), most=(1,))
+    many = facts("click", items=MANY, slots=5, exclusions=True)
+    site = Site(tmp_path, free=many, capped=many)
+    for name, lists in (("free", free), ("capped", capped)):
+        menu = PublicMenu(1, "one", 5, 0, None, (0, 1, 2, 3, 4), ((0, 1, 2, 3, 4),), lists=lists, head="0f")
+        site.publish(name, menu)
+
+    async def work() -> None:
+        for name, excluded, expected in (
+            ("free", FEW, [True, True]),
+            ("free", FEW + 1, [False, False]),
+            ("capped", 1, [True, False]),
+        ):
+            for more in ({}, {"count": 1}):
+                where.clear()
+                body = more | {"exclude": MANY[:excluded]}
+                assert (await site.ask("POST", f"/v1/placements/{name}/decisions", body)).status == 201
+                assert where == expected, (name, excluded)
 
     site.run(work)
 

@@ -18,14 +18,16 @@ from typer.testing import CliRunner
 
 from diminuendo import NoisyOr, People
 from diminuendo.cli.app import app
+from diminuendo.cli.simulate import _show
 from diminuendo.errors import InvalidInput
 from diminuendo.simulate import Shown, Simulation, Sweep, simulate
 from diminuendo.simulate.report import write_report
 from diminuendo.simulate.report.figures import plates
 from diminuendo.simulate.report.html import escaped
+from diminuendo.simulate.report.page import section
 from diminuendo.simulate.report.text import COLUMNS, command, headlines, table_rows
 from diminuendo.simulate.result import items_kept
-from diminuendo.simulate.table import main_learner
+from diminuendo.simulate.table import health_said, main_learner
 from diminuendo.streams import taste_groups
 from tests.simulate.specimens import small, tiny
 
@@ -243,3 +245,21 @@ def test_the_command_gives_the_same_numbers(tmp_path: Path) -> None:
     assert [tuple(row[key] for key in keys) for row in found["results"]] == [
         tuple(getattr(run, key) for key in keys) for run in wanted.results
     ]
+
+
+def test_a_page_and_the_command_say_whether_anybody_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    """Users who want nothing and users who never answer publish the same: noise."""
+    many, missing = 4000, NoisyOr()
+    silent = People(missing, np.zeros((many, 4)))
+    eager = People(missing, np.ones((many, 4)))
+    for people, state in ((silent, "no signal"), (eager, "ok")):
+        found = simulate(
+            people, slots=2, feedback="bandit", learners=["private", "random"], epsilon=10.0, seeds=2
+        )
+        said = f"Health, from published rewards: private {state} in 2 of 2 runs."
+        assert health_said(found).startswith(said)
+        assert ("Check that feedback is sent" in health_said(found)) == (state == "no signal")
+        assert health_said(found) in Read(section(found, [], "one", alone=True, notice="")).words
+        _show(Sweep([found]), None, None)
+        assert said in " ".join(capsys.readouterr().out.split())
+    assert health_said(simulate(eager[:30], slots=2, learners="random", seeds=1)) == ""

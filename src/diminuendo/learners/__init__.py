@@ -238,8 +238,10 @@ def _asked(name: str, setting: Setting, options: dict[str, Any]) -> tuple[AnyEnt
 
 
 def _budget_of(entry: AnyEntry, setting: Setting, options: dict[str, Any]) -> Budget:
-    """What it asks for, by making one that pays for itself and is thrown away."""
-    budget = entry.for_setting(setting, **options).budget if entry.private else None
+    """What it asks for, by making one that pays for itself and is thrown away: in this process, so that no cluster
+    starts workers for it."""
+    here = {option: value for option, value in options.items() if option != "engine"}
+    budget = entry.for_setting(setting, **here).budget if entry.private else None
     if budget is None:
         raise InvalidInput(f"{entry.name!r} promises nothing; no ledger can pay for what it shows.")
     return budget

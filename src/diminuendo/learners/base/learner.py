@@ -322,6 +322,7 @@ class Learner:
     def release(self) -> None:
         """Publish what is due, if anything is. Where that fails nothing is lost: the next call tries again.
 
+        If patience is in rounds, this ends the waiting for rounds after which that many further rounds were chosen.
         Others go on choosing, with `choose(release=False)`, and answering meanwhile.
         """
         with self._frame.guard.releasing, self._frame.guard.asking():

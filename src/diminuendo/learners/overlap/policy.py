@@ -278,8 +278,9 @@ class OverlapPolicy(MenuPolicy):
             at_random = self._prior is None and not 0 <= self.signal.array[LEARNED] <= begun
             chosen = frame.slots / frame.n_items if at_random else 1.0
             noise = GaussianNoise(deviation * people, 1 / self._payoffs.ticks)
-            ends = self.plan.schedule.ends
-            self.signal.add(earned * people, chosen * people, ends[number] - begun, noise, drifted=changed)
+            rounds = self.plan.schedule.ends[number] - begun
+            answers = people if len(frame.silent_rounds(begun, begun + rounds)) < rounds else 0.0
+            self.signal.add(earned * people, chosen * answers, rounds, noise, drifted=changed)
             # What was charged before a crash is not charged otherwise, though others came and the divisor changed.
             # Where it is asked alone in any case, the charge does not say whether tastes had changed.
             alone = self.plan.kept_from(number) == number
