@@ -53,8 +53,9 @@ SIZE = 24
 ADVICE: dict[str, str] = {
     "ok": "Published rewards are more than noise: answers arrive in time.",
     "too early to tell": "What was published so far could be of a healthy learner, and could be noise alone.",
-    "no signal": "Published rewards are what they would be if nobody answered in time. Check that feedback is sent, "
-    "that it arrives within the patience or deadline, and that rewards are not nearly all 0.",
+    "no signal": "Published rewards are consistent with no feedback in time. Check that feedback is sent, and that it "
+    "arrives within the patience or deadline. Where fewer than one answer in ten is rewarded, a healthy run can look "
+    "like this at first.",
     "drift": "Published rewards fell: the learner has begun to learn anew, and no signal is proved since.",
     "not available": "This learner publishes no rewards, so that nothing public tells whether anybody answers.",
 }  # fmt: skip
