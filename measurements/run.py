@@ -193,8 +193,8 @@ def plan_drawn(found: dict[str, Any]) -> dict[str, Any]:
     """What the picture of a plan shows."""
     setting, forecast = found["setting"], found["forecast"]
     return PriceCurve(
-        f"{found['recommended']}: {setting['slots']} of {setting['n_items']:,} things for "
-        f"{setting['rounds']:,} people",
+        f"{found['recommended']}: {setting['slots']} of {setting['n_items']:,} items for "
+        f"{setting['rounds']:,} users",
         forecast["model"],
         setting["epsilon"],
         [price["epsilon"] for price in forecast["prices"]],

@@ -120,7 +120,7 @@ def test_bandits_and_empty_plans_on_the_command_line(tmp_path: Path) -> None:
     assert "held at 1" in said, "warnings are notes"
     few = " ".join(RUNNER.invoke(app, [*ASK, "40", "--epsilon", "0.05"]).output.split())
     assert "no two items can be told apart" in few
-    assert "too few to come half the way" in few
+    assert "too few users to get half of the way" in few
     nothing = RUNNER.invoke(app, [*ASK, "1"])
     assert "There is nothing to learn" in nothing.output
     assert "Forecast" not in nothing.output

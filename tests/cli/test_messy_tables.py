@@ -55,7 +55,7 @@ def test_one_command_reads_it_and_says_what_was_read(tmp_path: Path) -> None:
     )
     assert "Left out: 7 rows where Customer ID is empty; 3 rows where SKU is empty." in said
     assert re.search(r"\d+ rows say what another row of the same round says", said)
-    assert re.search(r"learn from 1 of each person's rounds \(--visits 1\): from (\d+) of 600\.", said)
+    assert re.search(r"learn from 1 of each user's rounds \(--visits 1\): from (\d+) of 600\.", said)
     found = json.loads((tmp_path / "report" / "simulation.json").read_text())
     assert found["stream"]["read"]["left_out"] == {"Customer ID is empty": 7, "SKU is empty": 3}
     page = (tmp_path / "report" / "report.html").read_text()
@@ -74,7 +74,7 @@ def test_options_of_tables(tmp_path: Path) -> None:
     assert "Skipped as bad: 1 row where there are not 6 columns" in said
     assert "A round is a day of a person:" in said
     assert "guessed" not in said
-    assert "learn from 3 of each person's rounds (--visits 3)" in said
+    assert "learn from 3 of each user's rounds (--visits 3)" in said
     said = simulated(tmp_path, "--skip-bad", "--round", "person", "--ignore-case", "--people-without", "50")
     assert "A round is a person, with all her rows:" in said
     assert "50 rounds of people who want nothing were added" in said

@@ -88,7 +88,7 @@ def test_private_learners_learn_from_as_many_rounds_of_a_person_as_are_asked_for
 @pytest.mark.parametrize("persons", [[0, 1, 0, 1], None])
 def test_the_report_says_where_people_in_its_pictures_are_rounds(persons: list[int] | None) -> None:
     found = simulate(people(persons), slots=1, learners="random", seeds=1)
-    assert ("count every round as a person" in lead(found)) == (persons is not None)
+    assert ("count every round as a user" in lead(found)) == (persons is not None)
 
 
 def test_what_was_read_is_in_the_record() -> None:

@@ -244,7 +244,7 @@ def test_tables_say_what_contexts_are_worth() -> None:
     assert f"{known.greedy / reference:.3f} of greedy's reward" in said
     assert f"{(known.greedy - known.shuffled) / reference:.3f}, is the information in the contexts" in said
     nothing = simulate(crowd("chance"), slots=2, learners="random", seeds=1)
-    assert "worth next to nothing here" in worth_of_contexts(nothing)
+    assert "next to none here" in worth_of_contexts(nothing)
     assert "none of these learners" in str(as_table(nothing).caption)
     plain = simulate(crowd().with_columns([]), slots=2, learners="random", seeds=1)
     assert worth_of_contexts(plain) == ""
