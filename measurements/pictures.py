@@ -138,7 +138,9 @@ PICTURES = {
         ("demo",), drawn_of("demo"), lambda shown, path: plot_payoff(Curves(**shown), path)
     ),
     "published.png": Picture(
-        ("published",), lambda results: published.shown(results["published"].cells), published.draw
+        ("published",),
+        lambda results: published.shown(results["published"].cells, results["published"].facts),
+        published.draw,
     ),
     "report.png": Picture(("demo",), lambda results: {}, report, screenshot=True),
     "audit.png": Picture(

@@ -213,43 +213,47 @@ def within(corners: Floats, points: Floats) -> Floats:
     return inside
 
 
-def shown(cells: dict[str, list[float]]) -> dict[str, Any]:
-    """What the picture shows: means, half widths of 95 % intervals, and what was printed, for every number of slots."""
-    here = {
-        policy: [[float(part) for part in mean_and_band(cells[f"{policy} {slots}"])] for slots in SLOTS]
-        for policy in POLICIES
-        if policy != "continuous greedy"
-    }
-    return {"slots": SLOTS, "here": here, "printed": PRINTED}
+def shown(cells: dict[str, list[float]], facts: dict[str, float]) -> dict[str, Any]:
+    """What the picture shows, a panel for each task: title, means and half widths of 95 % intervals, printed means."""
+    panels: list[dict[str, Any]] = [
+        {
+            "title": f"{slots} of 100 sites, ε = {EPSILON:g} (2021)",
+            "here": {
+                policy: [float(part) for part in mean_and_band(cells[f"{policy} {slots}"])]
+                for policy in POLICIES
+                if f"{policy} {slots}" in cells
+            },
+            "printed": {policy: means[place] for policy, means in PRINTED.items()},
+        }
+        for place, slots in enumerate(SLOTS)
+    ]
+    large = {policy: [facts[policy], facts.get(f"{policy} ±", 0.0)] for policy in POLICIES if policy in facts}
+    title = f"{MANY_SLOTS} of 1,000 sites, ε = {MANY_EPSILON:g} (2026)"
+    return {"panels": [*panels, {"title": title, "here": large, "printed": {}}]}
 
 
 def draw(shown: dict[str, Any], path: Path) -> Path:
-    """A row for every policy, a panel for every number of slots: dots are measured here, rings are printed there."""
+    """A row for every policy, a panel for every task: dots are measured here, rings are printed there."""
     with style():
-        figure = Figure(figsize=(WIDTH, 5.6), layout="constrained")
-        panels = figure.subplots(len(shown["slots"]), sharex=True)
-        for place, (axes, slots) in enumerate(zip(panels, shown["slots"], strict=True)):
+        figure = Figure(figsize=(WIDTH, 7.4), layout="constrained")
+        axes_of = figure.subplots(len(shown["panels"]))
+        for axes, panel in zip(axes_of, shown["panels"], strict=True):
             for row, policy in enumerate(POLICIES):
-                colour = COLOURS[0] if policy in ("G3", "G1") else INK
-                if policy in shown["here"]:
-                    mean, half = shown["here"][policy][place]
+                if policy in panel["here"]:
+                    mean, half = panel["here"][policy]
+                    colour = COLOURS[0] if policy in ("G3", "G1") else INK
                     axes.errorbar(mean, -row, xerr=half, fmt="o", color=colour, markersize=6, capsize=2.5)
-                if policy in shown["printed"]:
-                    axes.plot(
-                        shown["printed"][policy][place],
-                        -row,
-                        "o",
-                        color=COLOURS[1],
-                        mfc="none",
-                        ms=9,
-                        mew=1.6,
-                    )
+                if policy in panel["printed"]:
+                    ring = {"color": COLOURS[1], "mfc": "none", "ms": 9, "mew": 1.6}
+                    axes.plot(panel["printed"][policy], -row, "o", **ring)
             axes.set_yticks(-np.arange(len(POLICIES)), list(POLICIES.values()))
             axes.set_ylim(0.6 - len(POLICIES), 0.6)
-            axes.set_title(f"{slots} of 100 sites")
+            axes.set_title(panel["title"])
             axes.tick_params(left=False)
             axes.spines["left"].set_visible(False)
-        panels[-1].set_xlabel("value per 100 users")
+        for axes in axes_of[1:-1]:
+            axes.sharex(axes_of[0])
+        axes_of[-1].set_xlabel("value per 100 users")
         kinds = (("o", INK, INK, "measured here, 95 %"), ("o", COLOURS[1], "none", "printed"))
         dots = [Line2D([], [], ls="", marker=m, color=c, mfc=f, label=said) for m, c, f, said in kinds]
         figure.legend(handles=dots, loc="outside upper right", ncols=2)

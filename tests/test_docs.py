@@ -197,3 +197,16 @@ def test_how_to_cite_says_what_the_package_says() -> None:
     assert f'abstract: "{project["description"]}"' in cited
     assert re.findall(r"^  - ([a-z ]+)$", cited, flags=re.M) == project["keywords"]
     assert "Perez-Salazar" in cited
+
+
+@pytest.mark.parametrize(
+    ("page", "most"),
+    [
+        ("README.md", 900),
+        ("docs/start-engineers.md", 800),
+        ("docs/start-researchers.md", 800),
+        ("docs/start-operators.md", 800),
+    ],
+)
+def test_first_pages_are_short(page: str, most: int) -> None:
+    assert len((ROOT / page).read_text().split()) <= most

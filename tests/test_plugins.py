@@ -213,7 +213,7 @@ def test_a_replay_is_the_loop_where_answers_are_late_and_people_come_again(popul
         replayed.policy.total.release(replayed._frame.secret),
         looped.policy.total.release(looped._frame.secret),
     )
-    assert replayed.guarantee.neighbours == "replace one person's 2 rounds"
+    assert replayed.guarantee.neighbours == "replace one user's 2 rounds"
 
 
 def test_who_has_a_budget_says_what_it_costs(popular: Any) -> None:

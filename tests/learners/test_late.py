@@ -34,6 +34,7 @@ BATCHED = [
     name for name in LEARNERS if isinstance(fresh(name, None)[0].policy, MenuPolicy) and name != "random"
 ]
 """Learners that publish in batches, blocks or epochs."""
+PRIVATE = [name for name, entry in LEARNERS.items() if entry.private]
 QUICK = ("overlap-greedy", "boosted", "slate-clicks")
 """Of these every run tries one that keeps people, one that adds them up and one that counts slates."""
 
@@ -68,6 +69,22 @@ def test_when_people_answer_makes_no_difference_before_the_deadline(name: str) -
     np.testing.assert_array_equal(looped(name, 40, np.full(ROUNDS, 40)), at_once)
     too_late = looped(name, 40, np.full(ROUNDS, 41))
     np.testing.assert_array_equal(too_late, looped(name, 40, np.full(ROUNDS, NEVER)))
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_a_private_learner_waits_as_long_as_its_setting_says(name: str) -> None:
+    assert fresh(name, 7)[0].patience.rounds == 7
+
+
+@pytest.mark.parametrize("further", [3, 4])
+def test_pure_experts_learn_from_late_answers_as_from_others(further: int) -> None:
+    """A deadline of three further rounds: an answer after three changes what is known, and one after four does not."""
+    learner, feedback = fresh("fi-pure", 3)
+    first = learner.choose()
+    learner.choose_many(further)
+    before = learner.snapshot()
+    learner.observe(first, _said(feedback, 0, first))
+    assert (learner.snapshot() != before) == (further == 3)
 
 
 @pytest.mark.parametrize("patience", [0, 1, 7])

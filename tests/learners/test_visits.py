@@ -132,7 +132,7 @@ def test_the_whole_budget_is_for_all_rounds_of_one_person(kind: Any, visits: int
     learner = made(kind, visits, epsilon=0.5)
     guarantee = learner.guarantee
     one = "replace one round"
-    assert guarantee.neighbours == (one if visits == 1 else f"replace one person's {visits} rounds")
+    assert guarantee.neighbours == (one if visits == 1 else f"replace one user's {visits} rounds")
     assert learner.visits == visits
     if "paper" not in kind.name:
         assert guarantee.epsilon <= 0.5
@@ -641,7 +641,7 @@ def test_a_simulation_has_the_price_of_several_visits() -> None:
     who = ("fi-dp", "random")
     found = [simulate(PEOPLE, slots=SLOTS, learners=who, seeds=1, visits=visits) for visits in (1, 3)]
     said = [[result.guarantee["neighbours"] for result in one.results] for one in found]
-    assert said == [["replace one round"] * 2, ["replace one person's 3 rounds", "replace one round"]]
+    assert said == [["replace one round"] * 2, ["replace one user's 3 rounds", "replace one round"]]
     assert all(one.results[0].epsilon == pytest.approx(1.0, rel=1e-6) for one in found)
 
 

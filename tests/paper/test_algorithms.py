@@ -624,6 +624,7 @@ REDRAW = "S_t = [E_i.draw(secret) for E_i in E]              #     Utilize"
 SLIPS: list[tuple[str, str, str, tuple[str, ...]]] = [
     ("hedge", "G += [", "G -= [", ("hedge",)),
     ("hedge", "clipped(gain) for", "clipped(1 - gain) for", ("hedge",)),
+    ("hedge", "select(G,", "select(G + [clipped(x) for x in g_t],", ("hedge",)),
     ("hedge", "eta / TICKS", "2 * eta / TICKS", ("hedge",)),
     ("hedge", "for gain in g_t", "for gain in np.eye(N)[i_t] * g_t", ("hedge",)),
     # Algorithm 2.
@@ -632,6 +633,12 @@ SLIPS: list[tuple[str, str, str, tuple[str, ...]]] = [
     ("fi_dp", "E[i].learn", "E[k - 1 - i].learn", ("fi_dp, printed", "law of fi_dp")),
     ("fi_dp", "f_t(S | {a}) - f_t(S) for", "f_t(S) - f_t(S | {a}) for", ("fi_dp, printed", "law of fi_dp")),
     ("fi_dp", "f_t(S | {a}) - f_t(S) for", "f_t({a}) for", ("fi_dp, tight", "law of fi_dp")),
+    (
+        "fi_dp",
+        "a_t = [E_i.draw(secret) for E_i in E] ",
+        "a_t = locals().get('a_t') or [E_i.draw(secret) for E_i in E] ",
+        ("fi_dp, printed", "law of fi_dp"),
+    ),
     ("fi_dp", "math.sqrt(32 * T", "math.sqrt(8 * T", ("fi_dp, printed", "law of fi_dp")),
     ("fi_dp", "math.log(k / delta)", "math.log(1 / delta)", ("law of fi_dp",)),
     ("fi_dp", "epsilon / (k * math", "epsilon / (math", ("fi_dp, printed", "law of fi_dp")),
@@ -641,6 +648,14 @@ SLIPS: list[tuple[str, str, str, tuple[str, ...]]] = [
     ("fi_pure", "a_t[:i])", "a_t[:i + 1])", ("fi_pure, printed",)),
     ("fi_pure", "E[i].learn", "E[k - 1 - i].learn", ("fi_pure, printed",)),
     ("fi_pure", "f_t(S | {a}) - f_t(S) for", "f_t(S) - f_t(S | {a}) for", ("fi_pure, printed",)),
+    (
+        "fi_pure",
+        "a_t = [index(E_i.v, public) for E_i in E] ",
+        "a_t = locals().get('a_t') or [index(E_i.v, public) for E_i in E] ",
+        ("fi_pure, printed",),
+    ),
+    ("PFTAL", "self.project(G_t /", "self.project(-G_t /", ("fi_pure, printed", "continuous, printed")),
+    ("PFTAL", "self.H * self.t)", "self.H * (self.t + 1))", ("fi_pure, printed", "continuous, printed")),
     ("fi_pure", "T, epsilon / k, size", "T, epsilon, size", ("fi_pure, printed", "fi_pure, tight")),
     ("fi_pure", "size = math.sqrt(N)", "size = 1.0", ("fi_pure, printed", "fi_pure, tight")),
     ("fi_pure", "(epsilon / k * T)", "(epsilon * T)", ("fi_pure, printed",)),
@@ -667,6 +682,7 @@ SLIPS: list[tuple[str, str, str, tuple[str, ...]]] = [
         "f_t(set(played)) - f_t(set(S_t[:i]))",
         ("bandit_dp, printed", "law of bandit_dp"),
     ),
+    ("bandit_dp", "f_hat[i, a] = f_t(", "f_hat[i, a] = -f_t(", ("bandit_dp, printed", "law of bandit_dp")),
     ("bandit_dp", "(2 * gamma * T)", "(gamma * T)", ("bandit_dp, printed", "law of bandit_dp")),
     ("bandit_dp", "b = (bernoulli(gamma", "b = (bernoulli(gamma / 2", ("bandit_dp, tight", "law of bandit_dp")),
     ("bandit_dp", "k * math.cbrt((16", "math.cbrt((16", ("constants of bandit_dp",)),
@@ -683,11 +699,29 @@ SLIPS: list[tuple[str, str, str, tuple[str, ...]]] = [
     ("streeter_golovin_bandit", "S_t[:i], a", "S_t[:i + 1], a", ("law of direct_bandit", "streeter_golovin_bandit")),
     ("streeter_golovin_bandit", "f_hat[i, a]", "f_hat[0, a]", ("law of direct_bandit", "streeter_golovin_bandit")),
     ("streeter_golovin_bandit", "f_t(set(played))", "f_t({a})", ("law of direct_bandit", "streeter_golovin_bandit")),
+    (
+        "streeter_golovin_bandit",
+        "f_hat[i, a] = f_t(",
+        "f_hat[i, a] = -f_t(",
+        ("law of direct_bandit", "streeter_golovin_bandit"),
+    ),
+    (
+        "streeter_golovin_bandit",
+        "S_t = [E_i.draw(secret) for E_i in E] ",
+        "S_t = locals().get('S_t') or [E_i.draw(secret) for E_i in E] ",
+        ("law of direct_bandit", "streeter_golovin_bandit"),
+    ),
     ("streeter_golovin_bandit", "math.cbrt(N", "math.cbrt(2 * N", ("constants of streeter_golovin_bandit",)),
     ("streeter_golovin_bandit", "min(0.5, k *", "min(1.0, k *", ("streeter_golovin_bandit",)),
     ("streeter_golovin_bandit", "min(1.0, math.sqrt", "min(2.0, math.sqrt", ("law of streeter_golovin_bandit",)),
     # Algorithm 4.
     ("continuous", "learn(grad_f_t", "learn(-grad_f_t", ("continuous, printed", "continuous, 3 copies")),
+    (
+        "continuous",
+        "v_t = np.array([E_k.v for E_k in E])",
+        "v_t = locals().get('v_t', np.array([E_k.v for E_k in E]))",
+        ("continuous, printed", "continuous, 3 copies"),
+    ),
     ("continuous", "v_t[:k]", "v_t[:k + 1]", ("continuous, printed", "continuous, 3 copies")),
     ("continuous", "v_t[:k].sum(axis=0) / K", "v_t[:k].sum(axis=0) / (k or 1)", ("continuous, 3 copies",)),
     ("continuous", "x_t = v_t.sum(axis=0) / K", "x_t = v_t[-1]", ("continuous, 3 copies",)),
@@ -718,7 +752,7 @@ def refuses(check: str, names: Names) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("owner", "right", "wrong", "checks"), SLIPS, ids=[f"{owner}-{wrong[:30]}" for owner, _, wrong, _ in SLIPS]
+    ("owner", "right", "wrong", "checks"), SLIPS, ids=[f"{one[0]}-{one[2][:30]}-{row}" for row, one in enumerate(SLIPS)]
 )  # fmt: skip
 def test_a_slip_is_found(owner: str, right: str, wrong: str, checks: tuple[str, ...]) -> None:
     names = with_slip(owner, right, wrong)

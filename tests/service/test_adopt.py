@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from diminuendo.cli.app import app
 from diminuendo.errors import InvalidInput, LedgerDamaged, Superseded
 from diminuendo.service.front.leases import PAUSE
 from diminuendo.service.keys import make_keys
@@ -306,6 +308,24 @@ def test_a_site_says_what_is_adopted_and_starts_as_it_was(world: World) -> None:
     with pytest.raises(InvalidInput, match="nothing to adopt"):
         list(prepared(of, adopting=True))
     assert {name: (world.folder / "site" / name).read_bytes() for name in keys} == keys
+
+
+@pytest.mark.slow
+def test_the_command_refuses_a_restored_store_and_adopts_it(tmp_path: Path) -> None:
+    """The command looks for ten seconds whether somebody still works on the store."""
+    world = World(tmp_path, place=KINDS["totals"])
+    played(world)
+    lost(world)
+    world.store.close()
+    (tmp_path / "site.toml").write_text('store = "store.db"\nkeys = "site"\n')
+    refused, adopted, again = (
+        CliRunner().invoke(app, ["serve", str(tmp_path / "site.toml"), "--check", *more])
+        for more in ([], ["--adopt"], [])
+    )
+    assert isinstance(refused.exception, InvalidInput)
+    assert "--adopt" in str(refused.exception)
+    assert "Adopted: population people~1 is closed." in " ".join(adopted.output.split())
+    assert (adopted.exit_code, again.exit_code) == (0, 0)
 
 
 def test_until_the_new_population_has_published_the_last_menu_is_shown(tmp_path: Path) -> None:

@@ -222,12 +222,17 @@ def test_what_else_fails_is_one_line_with_its_reason_and_answers_are_none(
                 assert shown.round == NO_ROUND
                 await asyncio.sleep(0.11)  # then a lease is asked for again
             broken.setattr(site.store, "put", hostile)
+            logged = lines(site.written)
             for _ in range(3):
                 assert (await site.answer(token, click=0)).problem == "busy"
+            assert lines(site.written) == logged, "the log does not tell that somebody answered"
+            await front._probe()
         found = lines(site.written)[len(said) :]
-        assert [(each["happened"], each["error"], each.get("why")) for each in found] == [
-            ("fault", "StoreUnavailable", FULL), ("fault", "OverflowError", None),
-        ]  # fmt: skip
+        assert [(each["happened"], each.get("error"), each.get("why")) for each in found] == [
+            ("fault", "StoreUnavailable", FULL),
+            ("fault", "OverflowError", None),
+            ("store away", None, reasons.UNLISTED),
+        ]
         assert "leases.py" in found[0]["where"]
         assert "writer.py" in found[1]["where"]
         assert all(each["front"] == "front-0" for each in found)

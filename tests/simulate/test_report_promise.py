@@ -29,7 +29,7 @@ SEVERAL = (
     "anything that others may come to see is at most e^0.5 = 1.65 times what it would be had they answered anything "
     "else, or nothing. Others are all who see every slate and every released number of the whole run, whatever else "
     "they know and however long they compute. That a user came is not hidden. This is (0.5, 0)-differential privacy "
-    "(replace one person's 3 rounds), proved in docs/maths/x.md of diminuendo, for real numbers, which the numbers "
+    "(replace one user's 3 rounds), proved in docs/maths/x.md of diminuendo, for real numbers, which the numbers "
     "computed with only resemble. It holds where random numbers come from the operating system and stay secret, where "
     "every answer is given to the decision that it answers, where each user comes under one name of their own, and "
     "where nothing else that depends on answers, such as rewards or click rates, is published."

@@ -144,12 +144,12 @@ def _sentences(found: Audit) -> list[str]:
         if found.overlooked:
             lines.append(f"NOT FOUND: {', '.join(found.overlooked)}. This audit cannot be relied on.")
     elif found.violators:
-        lines.append(f"BROKEN: {', '.join(found.violators)}: more can be shown than was promised.")
+        lines.append(f"BROKEN: {', '.join(found.violators)}: an attack shows more than the guarantee allows.")
     lines += [f"UNFIT: {name} was not attacked: {why}." for name, why in found.unfit.items()]
     if found.silent and not found.faults:
         lines.append(
-            f"NOTHING TRIED: {', '.join(found.silent)}: nothing was released, however long people came. An audit says "
-            "something of a learner only if worlds are long enough for its releases."
+            f"NOTHING TRIED: {', '.join(found.silent)}: nothing was released in any round. An audit shows "
+            "something about a learner only if its streams are long enough for its releases."
         )
     elif not found.faults and not found.violators and found.subjects:
         tried = found.learners
@@ -163,5 +163,5 @@ def _sentences(found: Audit) -> list[str]:
             f"with {100 * found.confidence:.5g} %. Seed {found.seed}, {found.effort}, {runs:,} runs."
         )
     if found.promise_nothing:
-        lines.append(f"Left out, because they promise nothing: {', '.join(found.promise_nothing)}.")
+        lines.append(f"Left out, because they have no guarantee: {', '.join(found.promise_nothing)}.")
     return lines

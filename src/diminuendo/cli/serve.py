@@ -27,7 +27,7 @@ def serve_command(
     new_key: Annotated[
         str | None, Option("Make a key for a role (serve, operate, audit), and its line.")
     ] = None,
-    new_token_key: Annotated[bool, Option("Seal tokens with a new key from the next start on.")] = False,
+    new_token_key: Annotated[bool, Option("Encrypt tokens with a new key from the next start on.")] = False,
 ) -> None:
     """Run private learners behind HTTP: front ends, a trainer, a store, a dashboard."""
     with loading(), extra("serve"):
@@ -52,7 +52,7 @@ def serve_command(
         os.environ[STORE] = store if ":" in store else str(Path(store).absolute())
     found = read_site(site)
     if new_token_key:
-        print(f"Tokens are sealed with key {keys.rotate(found.keys)} from the next start on.")
+        print(f"Tokens are encrypted with key {keys.rotate(found.keys)} from the next start on.")
         return
     prepare(site, print, adopt)
     if not check:

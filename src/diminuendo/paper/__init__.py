@@ -1,7 +1,7 @@
 """The paper: every algorithm of "Differentially Private Online Submodular Maximization", by its name.
 
 Sebastian Perez-Salazar and Rachel Cummings (2021), AISTATS. To read an algorithm, open `paper.algorithms`: one plain
-function each, beside the paper's pseudocode. The functions here make the compiled learners, which play the same slates.
+function each, beside the paper's pseudocode. The functions here make the compiled learners, which tests hold to these.
 
 Each takes `calibration="paper"`, which is the algorithm as printed, its constants letter by letter; or `"tight"`, the
 default: the best constants that the same guarantee allows. In `bandit_dp` and `continuous`, `"tight"` changes more than

@@ -10,8 +10,9 @@ experts, and in a round that explores those before slot i, and a. Experts may re
 set. Constants that are not given are as printed.
 
 Missing on purpose: speed, argument checks, a ledger, a proved guarantee. The learners of `diminuendo.paper` have them,
-under the same names, and play the same slates from the same random words (tests/paper/test_algorithms.py). Draws are
-exact: `Hedge.draw` is the exponential mechanism on gains in whole ticks, 2^-20 of a unit.
+under the same names, and play the same slates from the same random words; those of Algorithm 1 and of appendix B.2 draw
+from the same law by other words (tests/paper/test_algorithms.py). Draws are exact: `Hedge.draw` is the exponential
+mechanism on gains in fixed-point units of 2^-20.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def hedge(g: Iterable[Sequence[float]], N: int, eta: float, *, coins: Coins | No
     secret, _ = randomness(coins)
     G = np.zeros(N, dtype=np.int64)                            # Initialize w_1 = (1, .., 1)
     for g_t in g:                                              # For t = 1, .., T
-        i_t = select(G, eta / TICKS, secret)                   #   Sample i_t w.p. x_t(i) = w_t(i) / sum_j w_t(j)
+        i_t = select(G, eta / TICKS, secret)                   #   Sample i_t w.p. w_t(i) / sum w_t   (erratum 13)
         yield i_t                                              #   Obtain payoff g_t(i_t), full access to g_t
         G += [clipped(gain) for gain in g_t]                   #   Update w_(t+1)(i) = w_t(i) e^(eta g_t(i))
 
@@ -129,8 +130,8 @@ def fi_dp(
     Examples
     --------
     >>> from diminuendo import SeededCoins
-    >>> wants = [lambda S: float(1 in S)] * 6
-    >>> list(fi_dp(wants, 2, 1, 6, epsilon=300.0, delta=1e-6, coins=SeededCoins(1)))
+    >>> objectives = [lambda S: float(1 in S)] * 6
+    >>> list(fi_dp(objectives, 2, 1, 6, epsilon=300.0, delta=1e-6, coins=SeededCoins(1)))
     [(1,), (1,), (1,), (1,), (1,), (1,)]
     """
     secret, _ = randomness(coins)
@@ -212,14 +213,14 @@ def bandit_dp(
     Examples
     --------
     >>> from diminuendo import SeededCoins
-    >>> wants = [lambda S: float(1 in S)] * 99
-    >>> slates = list(bandit_dp(wants, 2, 1, 99, 1.0, 1e-6, eta=9.0, gamma=0.2, coins=SeededCoins(1)))
+    >>> objectives = [lambda S: float(1 in S)] * 99
+    >>> slates = list(bandit_dp(objectives, 2, 1, 99, 1.0, 1e-6, eta=9.0, gamma=0.2, coins=SeededCoins(1)))
     >>> slates[-50:].count((1,)) > 30
     True
     """
     secret, public = randomness(coins)
     if gamma is None:
-        gamma = min(1.0, k * math.cbrt((16 * N * math.log(N)) ** 2 / T))            # Set gamma   (erratum 2)
+        gamma = min(1.0, k * math.cbrt((16 * N * math.log(N)) ** 2 / T))            # Set gamma   (errata 2 and 3)
     if eta is None:
         eta = epsilon / (k * math.sqrt(32 * (2 * gamma * T) * math.log(k / delta)))   # Set eta   (errata 1 and 6)
     if b is None:
@@ -255,11 +256,11 @@ def presampled_bandit(
     """
     _, public = randomness(coins)
     if gamma is None:
-        gamma = min(1.0, k * math.cbrt((16 * N * math.log(N)) ** 2 / T))
+        gamma = min(1.0, k * math.cbrt((16 * N * math.log(N)) ** 2 / T))  # that of Algorithm 3   (errata 2 and 3)
     b = [bernoulli(gamma, public) for _ in range(T)]           # For each t, select t w.p. gamma to explore
     M = sum(b)                                                 # Let M be the number of time-steps selected
     if eta is None:
-        eta = epsilon / (k * math.sqrt(32 * (M + 1) * math.log(k / delta)))
+        eta = epsilon / (k * math.sqrt(32 * (M + 1) * math.log(k / delta)))  # at most M + 1 draws   (errata 6, 16)
     return bandit_dp(F, N, k, T, epsilon, delta, eta=eta, gamma=gamma, b=b, coins=coins)  # Run Algorithm 3, forced
 
 
@@ -309,7 +310,7 @@ def direct_bandit(
         arithmetic is off (erratum 11).
     """
     if eta is None:
-        eta = epsilon / (k * math.sqrt(32 * T * math.log(k / delta)))   # a learning rate of eta is enough
+        eta = epsilon / (k * math.sqrt(32 * T * math.log(k / delta)))   # that rate is enough   (erratum 6)
     if gamma is None:
         gamma = min(1.0, k * math.sqrt(N * math.log(N) / (eta * T)))
     return streeter_golovin_bandit(F, N, k, T, eta=eta, gamma=gamma, coins=coins)  # a new set at each time step
@@ -413,7 +414,7 @@ def continuous(
         H = math.sqrt(X.n * math.log(T) ** 2.5 / (epsilon / K * T))
     size = math.sqrt(2) * L                                    # no two gradients are further apart
     project = lambda z: X.project(z[None])[0]  # noqa: E731
-    E = [PFTAL(project, np.zeros(X.n), T, epsilon / K, size, H) for _ in range(K)]  # K copies, epsilon' = epsilon/K
+    E = [PFTAL(project, np.zeros(X.n), T, epsilon / K, size, H) for _ in range(K)]  # K copies, epsilon/K (errata 4, 8)
     for grad_f_t in F:                                         # For t = 1, .., T
         v_t = np.array([E_k.v for E_k in E])                   #   For k = 0, .., K-1: v_t^k is found using E_k
         x_t = v_t.sum(axis=0) / K                              #   Let x_t = 1/K sum of v_t^k over all k

@@ -20,7 +20,7 @@ REPLACE: Relation = "replace"
 REPLACE_WITH_CONTEXT: Relation = "replace-with-context"
 REPLACE_WITH_EXCLUSIONS: Relation = "replace-with-exclusions"
 RELATIONS = (REPLACE, REPLACE_WITH_CONTEXT, REPLACE_WITH_EXCLUSIONS)
-"""Which changes of one person's rounds are hidden."""
+"""Which changes of one user's rounds are hidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Unit:
         _validate.one_of(self.relation, RELATIONS, "relation")
 
     def __str__(self) -> str:
-        rounds = "one round" if self.rounds == 1 else f"one person's {self.rounds} rounds"
+        rounds = "one round" if self.rounds == 1 else f"one user's {self.rounds} rounds"
         context, whose = ("context", "its") if self.rounds == 1 else ("contexts", "their")
         hidden = {REPLACE_WITH_CONTEXT: context, REPLACE_WITH_EXCLUSIONS: "exclusions"}.get(self.relation)
         return f"replace {rounds}" + ("" if hidden is None else f" with {whose} {hidden}")

@@ -38,7 +38,7 @@ from diminuendo.experts.noisy_leader import (
     pftal_bound,
     pure_noise,
 )
-from diminuendo.learners.base.entry import Advice, Entry
+from diminuendo.learners.base.entry import Advice, Entry, waiting
 from diminuendo.learners.base.feedback import CompiledObjective, CompiledObjectives
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
@@ -99,8 +99,10 @@ class FiPurePolicy(Policy):
         frame, worth = self.frame, self.budget.worth_of(self.events, self.frame.visits)
         return Guarantee(worth, 0.0, str(frame.unit), proof, frame.coins.secure, exact=False)
 
-    def regret_bound(self, rounds: int | None = None) -> float:
-        """That of one expert, once for each; noise is that of the whole run, however many rounds are asked about."""
+    def regret_bound(self, rounds: int | None = None) -> float | None:
+        """That of one expert, once for each, with the noise of the whole run; None if gains wait for late answers."""
+        if self.frame.decisions.remembered > 1:
+            return None
         n_items, slots = self.frame.n_items, self.frame.slots
         noise = pure_noise(n_items, slots, self.horizon, self.one_round)
         return slots * pftal_bound(1.0, math.sqrt(n_items), rounds or self.horizon, self.curvature, noise)
@@ -214,7 +216,7 @@ def calibrated(
         curvature = best_curvature(1.0, math.sqrt(n), rounds, pure_noise(n, k, rounds, one_round))
     return fi_pure(
         n, k, horizon=rounds, epsilon=epsilon, curvature=curvature, visits=setting.visits, ledger=ledger,
-        coins=coins, name=name,
+        coins=coins, name=name, **waiting(setting),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from diminuendo.errors import StoreUnavailable
-from diminuendo.service.store import AnswerRow, Counted, Store, VisitRow, reasons
+from diminuendo.service.store import NO_PLACEMENT, AnswerRow, Counted, Store, VisitRow, reasons
 
 MOST_AT_ONCE = 2_000
 """Entries of one transaction."""
@@ -39,7 +39,7 @@ class Writer:
         loop: asyncio.AbstractEventLoop,
         failed: Callable[[BaseException], None] = lambda error: None,
     ) -> None:
-        """`failed`: told where an entry cannot be kept though the store is well, which is a fault of ours."""
+        """`failed` receives faults of our code: in decisions and write probes alone, never in feedback."""
         self._store, self._loop, self._failed = store, loop, failed
         self._waiting: list[Entry] = []
         self._lock, self._ready, self._full = threading.Lock(), threading.Event(), threading.Event()
@@ -112,7 +112,8 @@ class Writer:
             return [error.why or reasons.UNLISTED] * len(group)
         except Exception as error:
             if len(group) == 1:
-                self._failed(error)
+                if all(row.placement == NO_PLACEMENT for row in answers):
+                    self._failed(error)
                 return [reasons.UNLISTED]
             return [self._kept([entry])[0] for entry in group]
         return [[next(counted) for _ in entry.visits] for entry in group]
