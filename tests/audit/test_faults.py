@@ -9,8 +9,8 @@ import pytest
 
 from diminuendo.audit.effort import EFFORTS
 from diminuendo.audit.exact import exact
-from diminuendo.audit.faults import FAULTS, PLANTED
 from diminuendo.audit.pathwise import pathwise
+from tests.audit.faults import FAULTS, PLANTED
 from tests.kit.slow import mostly_slow
 
 QUICK = EFFORTS["quick"]

@@ -32,7 +32,7 @@ class Finding:
     method: str
     """How: `exact`, `pathwise` or `black box`."""
     subject: str
-    """Whose promise: a learner, or one with its planted fault."""
+    """Whose promise: a learner, or one without its noise."""
     about: str
     """Which neighbours, in words."""
     claimed: float

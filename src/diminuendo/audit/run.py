@@ -1,15 +1,15 @@
 """The audit: every method against every promise, and what came of it.
 
 Each learner is attacked by each method that applies to it, also with contexts and exclusions where it takes them
-(variants.py); findings are put together and compared with what was promised. With planted faults it is the other way
-round: then the audit is what is put to the test, and fails where it overlooks one.
+(variants.py); findings are put together and compared with what was promised. With faults it is the other way round:
+learners have no noise (without_noise.py), and the audit fails where it overlooks one.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,11 +22,11 @@ from diminuendo._plugins import Carried
 from diminuendo.audit.black_box import black_box
 from diminuendo.audit.effort import FALSE_ALARM, MOST_SUBJECTS, Effort
 from diminuendo.audit.exact import exact
-from diminuendo.audit.faults import FAULTS, WITHOUT_NOISE, fault_called
 from diminuendo.audit.finding import Finding
 from diminuendo.audit.pathwise import pathwise
 from diminuendo.audit.subjects import Subject
 from diminuendo.audit.variants import learner_of, tried, tried_subject
+from diminuendo.audit.without_noise import WITHOUT_NOISE, without_noise
 from diminuendo.contract import cases_of
 from diminuendo.contract.releases import (
     check_a_snapshot_holds_what_was_learned,
@@ -52,9 +52,9 @@ class Audit:
     effort: str
     seed: int
     faults: bool
-    """Whether faults were planted, all of which should be found."""
+    """Whether learners had no noise, all of which should be found."""
     subjects: tuple[str, ...]
-    """Learners, and behind them their variants; or planted faults."""
+    """Learners, and behind them their variants; or learners without noise."""
     findings: tuple[Finding, ...]
     promise_nothing: tuple[str, ...]
     """Learners that were left out, because there is nothing to break."""
@@ -73,7 +73,7 @@ class Audit:
 
     @property
     def learners(self) -> list[str]:
-        """Whose promises were attacked; or planted faults."""
+        """Whose promises were attacked; or learners without noise."""
         return list(self.subjects) if self.faults else list(dict.fromkeys(map(learner_of, self.subjects)))
 
     @property
@@ -90,12 +90,12 @@ class Audit:
 
     @property
     def overlooked(self) -> list[str]:
-        """Planted faults that were not found."""
+        """Learners without noise that were not found."""
         return [subject for subject in self.subjects if subject not in self.violators] if self.faults else []
 
     @property
     def passed(self) -> bool:
-        """Nobody leaks more than promised, was silent or unfit; or, of planted faults, none was overlooked."""
+        """Nobody leaks more than promised, was silent or unfit; or, of those without noise, none was overlooked."""
         return not (self.overlooked if self.faults else [*self.violators, *self.silent, *self.unfit])
 
     @property
@@ -133,21 +133,20 @@ def audit(
     jobs: int = 1,
     progress: Callable[[str, int], Progress] | None = None,
 ) -> Audit:
-    """Attack the promises of these learners, or of all that promise anything; with `faults`, where faults are planted.
+    """Attack the promises of these learners, or of all that promise anything; with `faults`, of these without noise.
 
     Runs are made at several places at once where `jobs` says so, and come out the same.
     """
-    known: Mapping[str, Any] = FAULTS if faults else LEARNERS
-    if faults:  # a learner stands for itself without its noise
-        names = [name + WITHOUT_NOISE if name in LEARNERS else name for name in names or FAULTS]
-    if unknown := [n for n in names or () if n not in known and not (faults and fault_called(n))]:
-        what = "planted fault" if faults else "learner"
-        also = "; and every learner, without its noise" if faults else ""
-        raise InvalidInput(f"There is no {what} called {unknown[0]!r}. There are: {', '.join(known)}{also}.")
+    if unknown := [name for name in names or () if name not in LEARNERS]:
+        raise InvalidInput(f"There is no learner called {unknown[0]!r}. There are: {', '.join(LEARNERS)}.")
+    if faults:
+        if not names:
+            raise InvalidInput("With faults, name the learners that are to be attacked without their noise.")
+        names = [without_noise(name).name for name in names]
     if jobs == 0:
         raise InvalidInput("jobs must be a number of runs at the same time, or -1 for one per core; got 0.")
     _validate.whole(seed, 0, None, "seed")
-    wanted = list(dict.fromkeys(names or known))
+    wanted = list(dict.fromkeys(names or LEARNERS))
     promising = [name for name in wanted if names or math.isfinite(promised(name, epsilon, delta, faults))]
     unfit = {} if faults else {name: why for name in promising if (why := why_unfit(name))}
     promising = [name for name in promising if name not in unfit]
@@ -193,10 +192,8 @@ def why_unfit(name: str) -> str:
 
 
 def subject_of(name: str, faults: bool) -> Subject:
-    """A learner, perhaps a variant of it, or one with a planted fault."""
-    found = fault_called(name) if faults else tried_subject(name)
-    assert found is not None, name
-    return found
+    """A learner, perhaps a variant of it, or without its noise."""
+    return without_noise(name.removesuffix(WITHOUT_NOISE)) if faults else tried_subject(name)
 
 
 def promised(name: str, epsilon: float, delta: float, faults: bool) -> float:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from diminuendo.audit.faults.planted import after
 from diminuendo.types import Floats, Ints, Objective
+from tests.audit.faults.planted import after
 
 ROOM = 3
 """How many people are kept, where that is what decides who is."""

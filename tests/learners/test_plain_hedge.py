@@ -14,10 +14,10 @@ import pytest
 from scipy import stats
 from scipy.special import softmax
 
-from benchmarks.plain_hedge import PlainHedge, adaptive_rate, new_item_law
 from diminuendo import OrderedExperts, People, SeededCoins
 from diminuendo.streams.synthetic import taste_groups
 from diminuendo.types import Floats, Items
+from tests.kit.plain_hedge import PlainHedge, adaptive_rate, new_item_law
 
 pytestmark = pytest.mark.slow
 

@@ -1,17 +1,16 @@
-"""The service as it is timed: our app beside an echo, the floor, and answers committed one by one, the peer.
+"""The service as it is timed: one front end on a store with one placement and a menu that lasts.
 
-    python -m benchmarks.service_peer FOLDER
+    python -m benchmarks.server FOLDER
 
 The port that it listens on is printed first. `/cpu` says how many seconds of the processor the process has used.
 """
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from io import StringIO
@@ -21,18 +20,13 @@ from typing import Any, cast
 import msgspec
 import uvicorn
 from nacl.bindings import crypto_box_keypair
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from diminuendo.service.api import ApiConfig, create_app
 from diminuendo.service.api.app import Api
 from diminuendo.service.api.wire import JSON, reply
-from diminuendo.service.front.writer import Writer
 from diminuendo.service.log import Log
 from diminuendo.service.records import PlacementFacts, PopulationFacts, PublicMenu
-from diminuendo.service.store import AnswerRow, Counted, Publication, Store, open_store
+from diminuendo.service.store import Publication, Store, open_store
 
 KEY, ITEMS, SLOTS = "key", 294, 5
 
@@ -82,49 +76,16 @@ def on_store(folder: Path) -> Iterator[Api]:
         yield create_app(store, config, Log(StringIO()))
 
 
-class OneByOne:
-    """Keeps each answer in a transaction of its own, as a service does that was not thought about."""
-
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
-
-    def keep(self, answers: Sequence[AnswerRow], visits: Sequence[Any] = ()) -> asyncio.Future[list[Counted]]:
-        """One commit for one answer."""
-        loop = asyncio.get_running_loop()
-        return loop.run_in_executor(None, self._writer._store.put, answers, visits)
-
-
-async def _echo(request: Request) -> Response:
-    """What any service does at least, written as its framework wants it."""
-    await request.body()
-    return Response(b"{}", media_type="application/json")
-
-
-echo = Starlette(routes=[Route("/echo", _echo, methods=["POST"])])
-
-
 class Timed:
-    """Our app, and what it is compared with."""
+    """Our app, and the processor's seconds."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         path = scope.get("path", "")
-        if path == "/bare":
-            await receive()
-            await reply(send, 200, JSON, b"{}")
-        elif path == "/echo":
-            await echo(scope, receive, send)
-        elif path == "/cpu":
+        if path == "/cpu":
             await reply(send, 200, JSON, b"%.6f" % time.process_time())
-        elif path in ("/grouped", "/one-by-one"):
-            front = self._api.front
-            if isinstance(front.writer, Writer):
-                self._grouped = front.writer
-            writer = self._grouped if path == "/grouped" else OneByOne(self._grouped)
-            front.writer = cast(Writer, writer)
-            await reply(send, 200, JSON, b"{}")
         else:
             await self._api(scope, receive, send)
 

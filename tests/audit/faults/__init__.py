@@ -10,7 +10,17 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from diminuendo.audit.faults import (
+from diminuendo.audit.subjects import Subject
+from diminuendo.audit.variants import FORGETS, PRIVATE, PUBLIC, SAMPLES, types_part_early
+from diminuendo.learners.epoch_greedy import EpochGreedy
+from diminuendo.learners.hedge.bandit_dp import BanditDp
+from diminuendo.learners.hedge.fi_dp import FiDp
+from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
+from diminuendo.learners.released.variants import Boosted
+from diminuendo.learners.slates.clicks import SlateClicks
+from diminuendo.learners.slates.totals import SlateTotals
+from diminuendo.streams.contexts import Contexts
+from tests.audit.faults import (
     in_contexts,
     in_draws,
     in_exclusions,
@@ -19,22 +29,7 @@ from diminuendo.audit.faults import (
     in_sums,
     in_surroundings,
 )
-from diminuendo.audit.faults.planted import Fault, nothing
-from diminuendo.audit.subjects import Subject, play, shipped
-from diminuendo.audit.taps import NOISE, Taps
-from diminuendo.audit.variants import FORGETS, PRIVATE, PUBLIC, SAMPLES, types_part_early
-from diminuendo.audit.worlds import Script
-from diminuendo.errors import InvalidInput
-from diminuendo.learners import LEARNERS, Setting
-from diminuendo.learners.epoch_greedy import EpochGreedy
-from diminuendo.learners.hedge.bandit_dp import BanditDp
-from diminuendo.learners.hedge.fi_dp import FiDp
-from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
-from diminuendo.learners.released.variants import Boosted
-from diminuendo.learners.slates.clicks import SlateClicks
-from diminuendo.learners.slates.totals import SlateTotals
-from diminuendo.randomness.coins import SeededCoins
-from diminuendo.streams.contexts import Contexts
+from tests.audit.faults.planted import Fault, nothing
 
 
 def by_type(
@@ -100,31 +95,6 @@ PLANTED: dict[str, Fault] = {
     "epoch closed on answers (epoch-greedy)": Fault(EpochGreedy, in_draws.epoch_ends_on_answers),
 }
 """What is wrong, in which learner; how that is done, and what surrounds it."""
-
-WITHOUT_NOISE = " without noise"
-
-
-def without_noise(learner: str) -> Subject:
-    """A learner of the catalogue whose sums and counts are published as they are: an audit that can see it finds it."""
-    subject = Fault(LEARNERS[learner], around=in_surroundings.noiseless).subject(
-        learner + WITHOUT_NOISE, broken=True
-    )
-    setting, taps = Setting(4, 2, 512, subject.feedback), Taps()
-    play(shipped(learner), setting, Script(setting.rounds, ()), SeededCoins(0), taps)
-    if not any(crossing.law in NOISE for crossing in taps.crossings):
-        raise InvalidInput(
-            f"{learner!r} adds no noise to sums or counts in {setting.rounds} rounds: none can be left out."
-        )
-    return subject
-
-
-def fault_called(name: str) -> Subject | None:
-    """A planted fault by its name, or a learner without its noise; None where there is no such thing."""
-    learner = name.removesuffix(WITHOUT_NOISE)
-    if name not in FAULTS and name != learner and learner in LEARNERS:
-        return without_noise(learner)
-    return FAULTS.get(name)
-
 
 FAULTS: dict[str, Subject] = {name: fault.subject(name, broken=True) for name, fault in PLANTED.items()}
 """All of which an audit must find."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from diminuendo.audit.faults.planted import after
 from diminuendo.experts.hedge import new_hedge
 from diminuendo.learners.hedge.exploring import NOBODY
 from diminuendo.randomness.words import USED
+from tests.audit.faults.planted import after
 
 
 def rate_doubled(policy: Any, broken: bool) -> None:

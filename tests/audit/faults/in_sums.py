@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from diminuendo.audit.faults.planted import after
 from diminuendo.randomness.coins import Coins, SeededCoins
 from diminuendo.randomness.words import USED, SecretRandomness
 from diminuendo.types import Floats, Items, Objective, Words
+from tests.audit.faults.planted import after
 
 
 class PublicAsSecret(SeededCoins):

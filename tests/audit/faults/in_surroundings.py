@@ -32,21 +32,6 @@ def halved() -> Iterator[None]:
 
 
 @contextmanager
-def noiseless() -> Iterator[None]:
-    """Sums and counts are published as they are."""
-
-    def as_it_is(values: Any, scale: float, secret: Any) -> Any:
-        return np.array(values)
-
-    with (
-        mock.patch.object(noise, "laplace", as_it_is),
-        mock.patch.object(noise, "gaussian", as_it_is),
-        mock.patch.object(normal, "rounded_normal", as_it_is),
-    ):
-        yield
-
-
-@contextmanager
 def unclipped() -> Iterator[None]:
     """Wishes may be longer than those that noise is made for."""
     real = clip_focused
