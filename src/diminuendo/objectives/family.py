@@ -43,7 +43,7 @@ class Kernels(NamedTuple):
 
     Every function takes a table, a row index, and a state array with the position where the row's state begins.
 
-    Parameters
+    Attributes
     ----------
     value : callable
         (table, row, state, at) -> f(prefix).

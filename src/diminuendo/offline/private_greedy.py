@@ -158,7 +158,7 @@ def private_greedy(
     name: str = "slate",
     coins: Coins | None = None,
 ) -> PrivateSlate:
-    """Draw one slate for all users, by greedy with the exponential mechanism, at the highest rate that the budget allows.
+    """Draw one slate for all users by private greedy, at the highest rate that the budget allows.
 
     Parameters
     ----------
