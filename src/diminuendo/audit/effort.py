@@ -19,19 +19,36 @@ there are not more subjects."""
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is run for one learner."""
+    """How much an audit runs for one learner. `EFFORTS` has "quick" and "full".
+
+    Attributes
+    ----------
+    name : str
+        In `EFFORTS`.
+    scouts : int
+        Black box: runs of each world for each pair of adjacent inputs that may be the worst; 0: take the first.
+    training : int
+        Black box: rounds of each world from which the attacker learns a classifier.
+    scored : int
+        Black box: rounds of each world in which its guesses are counted.
+    paths : int
+        Pathwise: runs of one world that the other is made to follow, for each pair of adjacent inputs.
+    views : int
+        Exact: maximum number of runs to list all views.
+
+    Notes
+    -----
+    A whole audit accuses any learner that keeps its guarantee with probability at most 1/1000, at every effort
+    (Theorem U4 of docs/maths/audit.md). Less effort only shows less.
+
+    """
 
     name: str
     scouts: int
-    """Black box: runs of each world, for each pair of neighbours that may turn out to be the worst; 0: the first is."""
     training: int
-    """Black box: rounds of each world, of the chosen neighbours, from which the attacker learns what to look at."""
     scored: int
-    """Black box: rounds of each world in which guesses are counted."""
     paths: int
-    """Pathwise: runs of one world that the other is made to follow, for each pair of neighbours."""
     views: int
-    """Exact: how many runs are made at most to list all views; what takes more is not tried."""
 
 
 STARTING = 2

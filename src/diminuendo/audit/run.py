@@ -45,24 +45,41 @@ METHODS: dict[str, Method] = {"black box": black_box, "pathwise": pathwise, "exa
 
 @dataclass(frozen=True)
 class Audit:
-    """All findings of one audit."""
+    """All findings of one audit.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The guarantee that was asked of every learner.
+    effort : str
+        Name of the effort.
+    seed : int
+        As given.
+    faults : bool
+        Whether learners were attacked without their noise, all of which should be found.
+    subjects : tuple of str
+        Learners and their variants, or learners without noise.
+    findings : tuple of Finding
+        One for each attack that applies.
+    promise_nothing : tuple of str
+        Learners that were left out, because they promise nothing.
+    unfit : dict of str to str
+        Learners of plug-ins that were not attacked, and why.
+
+    """
 
     epsilon: float
     delta: float
     effort: str
     seed: int
     faults: bool
-    """Whether learners had no noise, all of which should be found."""
     subjects: tuple[str, ...]
-    """Learners, and behind them their variants; or learners without noise."""
     findings: tuple[Finding, ...]
     promise_nothing: tuple[str, ...]
-    """Learners that were left out, because there is nothing to break."""
     unfit: dict[str, str] = field(default_factory=dict)
-    """Learners of plugins that were not attacked, and why: they publish nothing in time, or forget what was learned."""
 
     def about(self, subject: str) -> dict[str, Finding]:
-        """By method, the finding about that subject that comes closest to what is promised, or exceeds it most."""
+        """Return, by method, the finding about a subject that comes closest to its guarantee, or exceeds it most."""
         found: dict[str, Finding] = {}
         for finding in self.findings:
             if finding.subject == subject:
@@ -73,7 +90,7 @@ class Audit:
 
     @property
     def learners(self) -> list[str]:
-        """Whose promises were attacked; or learners without noise."""
+        """Whose guarantees were attacked, or learners without noise."""
         return list(self.subjects) if self.faults else list(dict.fromkeys(map(learner_of, self.subjects)))
 
     @property
@@ -84,7 +101,7 @@ class Audit:
 
     @property
     def silent(self) -> list[str]:
-        """Subjects that let nothing out while they were watched, though they promise something: nothing was tried."""
+        """Subjects that published nothing while they were watched, so that nothing was tested."""
         quiet = {finding.subject for finding in self.findings if finding.silent and not finding.violation}
         return [subject for subject in self.subjects if subject in quiet and subject not in self.violators]
 
@@ -95,16 +112,16 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Nobody leaks more than promised, was silent or unfit; or, of those without noise, none was overlooked."""
+        """Whether no learner leaked more than promised, was silent or unfit; or no learner without noise was overlooked."""
         return not (self.overlooked if self.faults else [*self.violators, *self.silent, *self.unfit])
 
     @property
     def confidence(self) -> float:
-        """How sure it is that no learner was accused that keeps its promise."""
+        """Probability, at least, that no learner was accused that keeps its guarantee."""
         return 1.0 - FALSE_ALARM
 
     def as_json(self) -> dict[str, Any]:
-        """The whole audit as plain values, as it is written to files."""
+        """Return the audit as plain values, as files hold it."""
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -133,9 +150,47 @@ def audit(
     jobs: int = 1,
     progress: Callable[[str, int], Progress] | None = None,
 ) -> Audit:
-    """Attack the promises of these learners, or of all that promise anything; with `faults`, of these without noise.
+    """Attack the guarantees of learners: list all views exactly, follow runs pathwise, and guess as a black box.
 
-    Runs are made at several places at once where `jobs` says so, and come out the same.
+    Parameters
+    ----------
+    names : sequence of str, optional
+        Learners. By default all that promise anything.
+    epsilon : float, default 1.0
+        What is asked of them.
+    delta : float, default 1e-6
+        What is asked of them.
+    effort : Effort
+        `EFFORTS["quick"]` or `EFFORTS["full"]`.
+    seed : int
+        Of all runs.
+    faults : bool, default False
+        Attack the learners without their noise instead: each must be found.
+    jobs : int, default 1
+        Runs at the same time; -1: one per core. Results do not depend on it.
+    progress : callable, optional
+        Called with a description and a number of attacks; returns what is called as they finish.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such learner, or more than 100 subjects.
+
+    Notes
+    -----
+    A violation is proved up to the stated confidence; the absence of violations proves nothing. The error rate is
+    that of the whole audit, 1/1000 (Theorem U4 of docs/maths/audit.md).
+
+    Examples
+    --------
+    >>> from diminuendo.audit import EFFORTS, audit
+    >>> found = audit(["random"], effort=EFFORTS["quick"], seed=1)  # slates that depend on nobody
+    >>> found.passed, [finding.method for finding in found.findings]
+    (True, ['black box', 'pathwise', 'exact'])
     """
     if unknown := [name for name in names or () if name not in LEARNERS]:
         raise InvalidInput(f"There is no learner called {unknown[0]!r}. There are: {', '.join(LEARNERS)}.")

@@ -32,18 +32,32 @@ FARTHEST_POINT = 1e9
 
 
 class Domain(ABC):
-    """A compact convex set of points x >= 0 that contains 0 and everything below each of its points."""
+    """A compact convex set of points x >= 0 that contains 0 and everything below each of its points.
+
+    Attributes
+    ----------
+    n : int
+        Number of entries of a point.
+    upper : ndarray of float, shape (n,)
+        The largest value of each entry.
+    radius : float
+        Length of the longest point; for Polytope an upper bound on it.
+    centre : ndarray of float, shape (n,)
+        Where learners begin: a multiple of `upper` (Lemma C0b of docs/maths/continuous.md).
+    spread : float
+        No point of the domain is further than this from the centre.
+
+    See Also
+    --------
+    Box, CappedSimplex, Polytope
+
+    """
 
     n: int
-    """Entries of a point."""
     upper: Floats
-    """(n,) the largest value of each entry: the box around the domain."""
     radius: float
-    """The length of its longest point; where noted, an upper bound on it."""
     centre: Floats
-    """(n,) where to begin: a multiple of `upper`, not far from anything."""
     spread: float
-    """No point of the domain is further from the centre."""
 
     @abstractmethod
     def _project(self, points: Floats) -> Floats:
@@ -51,14 +65,44 @@ class Domain(ABC):
 
     @abstractmethod
     def maximise(self, direction: Any) -> Floats:
-        """A point x of the domain with the largest direction.x."""
+        """Return a point x of the domain with the largest direction @ x.
+
+        Parameters
+        ----------
+        direction : array of float, shape (n,)
+            Finite numbers.
+
+        Returns
+        -------
+        ndarray of float, shape (n,)
+
+        Raises
+        ------
+        InvalidInput
+            If the direction does not fit.
+        """
 
     @abstractmethod
     def _excess(self, point: Floats) -> float:
         """How far the constraints beyond the box are exceeded, relative to their limits."""
 
     def project(self, points: Any) -> Floats:
-        """The nearest points of the domain, one per row of an array (any, n)."""
+        """Return the nearest points of the domain.
+
+        Parameters
+        ----------
+        points : array of float, shape (any, n)
+            One point per row, with entries within 1e9.
+
+        Returns
+        -------
+        ndarray of float, shape (any, n)
+
+        Raises
+        ------
+        InvalidInput
+            If points do not fit, or are too far out for floats.
+        """
         rows = np.asarray(points, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.n:
             raise InvalidInput(f"Expected points in rows of {self.n} numbers; got shape {rows.shape}.")
@@ -69,7 +113,7 @@ class Domain(ABC):
         return self._project(rows)
 
     def contains(self, point: Any) -> bool:
-        """Whether a point belongs to the domain, up to rounding."""
+        """Return whether a point belongs to the domain, up to a relative rounding of 1e-9."""
         x = np.asarray(point, dtype=np.float64)
         if x.shape != (self.n,) or not np.isfinite(x).all():
             return False
@@ -94,7 +138,24 @@ class Domain(ABC):
 
 
 class Box(Domain):
-    """Every entry between 0 and its own upper limit."""
+    """The domain 0 <= x <= upper.
+
+    Parameters
+    ----------
+    upper : array of float, shape (n,)
+        Above 0.
+
+    Raises
+    ------
+    InvalidInput
+        If a limit is not a finite number above 0.
+
+    Examples
+    --------
+    >>> from diminuendo.continuous import Box
+    >>> Box([1.0, 2.0]).project([[0.5, 3.0]]).tolist()
+    [[0.5, 2.0]]
+    """
 
     def __init__(self, upper: Any) -> None:
         self.upper = _positive_row(upper, "upper")
@@ -109,7 +170,7 @@ class Box(Domain):
         return np.clip(points, 0.0, self.upper)
 
     def maximise(self, direction: Any) -> Floats:
-        """The corner where every entry that pays is full."""
+        """Return the corner where every entry with a positive direction is full."""
         return np.where(self._direction(direction) > 0, self.upper, 0.0)
 
     def _excess(self, point: Floats) -> float:
@@ -117,7 +178,29 @@ class Box(Domain):
 
 
 class CappedSimplex(Domain):
-    """Entries between 0 and `cap` that add up to at most `total`: a budget, or k slots (total = k, cap = 1)."""
+    """The domain 0 <= x <= cap with sum(x) <= total: a budget, or k slots (total = k, cap = 1).
+
+    Parameters
+    ----------
+    n : int
+        Number of entries.
+    total : float
+        Above 0.
+    cap : float, default 1.0
+        Above 0.
+
+    Raises
+    ------
+    InvalidInput
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> from diminuendo.continuous import CappedSimplex
+    >>> domain = CappedSimplex(4, total=2)
+    >>> domain.maximise([0.5, 3.0, -1.0, 2.0]).tolist(), domain.contains([1.0, 1.0, 1.0, 0.0])
+    ([0.0, 1.0, 0.0, 1.0], False)
+    """
 
     def __init__(self, n: int, total: float, cap: float = 1.0) -> None:
         self.n = _validate.positive_int(n, "n")
@@ -165,7 +248,7 @@ class CappedSimplex(Domain):
         return np.asarray(x * np.minimum(1.0, self.total / x.sum(axis=1, keepdims=True)))
 
     def maximise(self, direction: Any) -> Floats:
-        """The entries that pay most, filled one after the other."""
+        """Return the point whose best entries are filled one after the other."""
         c = self._direction(direction)
         order = np.argsort(-c, kind="stable")
         x = np.zeros(self.n)
@@ -177,9 +260,37 @@ class CappedSimplex(Domain):
 
 
 class Polytope(Domain):
-    """Entries between 0 and their upper limits, with matrix x <= limits; matrix and limits are not negative.
+    """The domain 0 <= x <= upper with matrix @ x <= limits.
 
-    `radius` is an upper bound: |x|^2 <= upper.x for every point, and the largest upper.x is a linear program.
+    Parameters
+    ----------
+    matrix : array of float, shape (m, n)
+        Not negative, so that less of a point is always allowed.
+    limits : array of float, shape (m,)
+        Above 0.
+    upper : array of float, shape (n,)
+        Above 0.
+
+    Raises
+    ------
+    InvalidInput
+        If shapes do not fit, or entries are out of range.
+
+    Notes
+    -----
+    Projections solve a least-distance problem per row by an active-set method, and are shrunk until they are
+    feasible. `radius` is an upper bound: |x|**2 <= upper @ x, whose maximum is a linear program.
+
+    References
+    ----------
+    Lawson & Hanson (1974), Solving least squares problems, chapter 23.
+
+    Examples
+    --------
+    >>> from diminuendo.continuous import Polytope
+    >>> domain = Polytope([[1.0, 1.0]], limits=[1.0], upper=[1.0, 1.0])
+    >>> domain.project([[1.0, 1.0]]).round(6).tolist()
+    [[0.5, 0.5]]
     """
 
     def __init__(self, matrix: Any, limits: Any, upper: Any) -> None:
@@ -235,7 +346,7 @@ class Polytope(Domain):
         return point / used if used > 1 else point
 
     def maximise(self, direction: Any) -> Floats:
-        """The best point in that direction, by linear programming."""
+        """Return the best point in a direction, by linear programming."""
         c = self._direction(direction)
         bounds = [(0.0, float(top)) for top in self.upper]
         found = optimize.linprog(-c, A_ub=self.matrix, b_ub=self.limits, bounds=bounds, method="highs")

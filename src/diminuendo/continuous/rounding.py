@@ -27,7 +27,45 @@ WHOLE = 1e-9
 
 
 def round_point(point: Any, slots: int, coins: PublicCoins) -> Slate:
-    """At most `slots` items, item a with probability point[a]; exactly `slots` when that is the sum."""
+    """Round a point to a slate, by pivotal rounding with public coins.
+
+    Parameters
+    ----------
+    point : array of float, shape (n_items,)
+        Numbers in [0, 1] that add up to at most `slots`.
+    slots : int
+        Maximum number of items.
+    coins : PublicCoins
+        Source of the coins. The point is public, so they are too.
+
+    Returns
+    -------
+    tuple of int
+        Item a with probability point[a]; exactly `slots` items if that is the sum.
+
+    Raises
+    ------
+    InvalidInput
+        If the point does not fit.
+
+    Notes
+    -----
+    In expectation a submodular f is worth at least its multilinear extension: E f(slate) >= F(point) (Theorem C7 of
+    docs/maths/continuous.md).
+
+    References
+    ----------
+    Deville & Tille (1998), Unequal probability sampling without replacement through a splitting method, Biometrika
+    85. Chekuri, Vondrak & Zenklusen (2010), Dependent randomized rounding, FOCS.
+
+    Examples
+    --------
+    >>> from diminuendo import SeededCoins
+    >>> from diminuendo.continuous import round_point
+    >>> from diminuendo.randomness import PublicCoins
+    >>> round_point([1.0, 0.5, 0.5, 0.0], 2, PublicCoins(SeededCoins(1)))
+    (0, 1)
+    """
     x = np.array(point, dtype=np.float64)
     if x.ndim != 1 or x.size == 0 or not ((x >= -WHOLE) & (x <= 1 + WHOLE)).all():
         raise InvalidInput("A point to round is a row of numbers in [0, 1].")

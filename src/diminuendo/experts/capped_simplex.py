@@ -32,7 +32,17 @@ ONE = 1 << 40
 
 
 def spread(n_items: int, slots: int) -> float:
-    """k log(N/k): how far the penalty of a slate is above that of the uniform point."""
+    """Return k log(N / k): how far the entropy penalty of a slate is above that of the uniform point.
+
+    Parameters
+    ----------
+    n_items, slots : int
+        N and k.
+
+    Returns
+    -------
+    float
+    """
     return slots * math.log(n_items / slots)
 
 
@@ -97,9 +107,32 @@ def leader_point(sums: Floats, rate: float, level: float) -> Floats:
 
 
 def step_cost(sums: Floats, step: Floats, slots: int, rate: float, known: LeaderState | None = None) -> float:
-    """By how much the leader's value grows when `step` comes in, beyond what the leader before it gains.
+    """Return by how much the leader's value grows when a step comes in, beyond what the present leader gains.
 
-    `known`: the leader of `sums` at this rate, where somebody has it already.
+    Parameters
+    ----------
+    sums : ndarray of float, shape (n_items,)
+        What each item has gained so far.
+    step : ndarray of float, shape (n_items,)
+        What each item gains now.
+    slots : int
+        k.
+    rate : float
+        Learning rate.
+    known : LeaderState, optional
+        The leader of `sums` at this rate, if it is known already.
+
+    Returns
+    -------
+    float
+        At least 0: a Bregman divergence (Lemma R5 of docs/maths/released.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diminuendo.extend import step_cost
+    >>> round(step_cost(np.zeros(4), np.array([1.0, 0.0, 0.0, 0.0]), 2, 0.5), 4)
+    0.1012
     """
     if known is None:
         x, known = leader(sums, slots, rate)

@@ -44,7 +44,39 @@ def another(totals: Ints, rate: float, secret: SecretRandomness) -> int:
 
 
 class Lazy:
-    """One lazy expert by itself; all that it learns between two draws is one batch."""
+    """One lazy Hedge expert: has the law of Hedge at any time, and seldom draws again.
+
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    rate : float, default 0.05
+        Learning rate, above 0.
+
+    Raises
+    ------
+    InvalidInput
+        If a number is out of range.
+
+    Notes
+    -----
+    After B rounds in which its item gained X, it keeps the item with probability exp(-rate * (2 B - X)), and
+    otherwise draws anew (Theorem Z1 of docs/maths/lazy.md). Regret is that of Hedge with the same rate (Theorem
+    Z5). Not private by itself: a learner accounts for coins and draws (Theorem Z3).
+
+    References
+    ----------
+    Geulen, Vocking & Winkler (2010), COLT. Asi, Feldman, Koren & Talwar (2023), COLT.
+
+    Examples
+    --------
+    >>> from diminuendo.experts import Lazy
+    >>> from diminuendo.randomness import SecretRandomness, SeededCoins
+    >>> expert, secret = Lazy(3), SecretRandomness(SeededCoins(1))
+    >>> item = expert.draw(secret)
+    >>> expert.draw(secret) == item  # nothing was learned in between
+    True
+    """
 
     def __init__(self, n_items: int, rate: float = 0.05) -> None:
         self.n_items = _validate.positive_int(n_items, "n_items")
@@ -56,7 +88,7 @@ class Lazy:
         return f"<Lazy over {self.n_items} items>"
 
     def draw(self, secret: SecretRandomness) -> int:
-        """The item that it holds, or another, if it was told anything since it was asked last."""
+        """Return the item that it holds, or another one, if it has learned anything since the last draw."""
         held, rounds = self._marks.tolist()
         if held == NOTHING or not keeps(held, self._batch, rounds, TICKS, self._rate, secret):
             held = another(self._totals + self._batch, self._rate, secret)
@@ -66,7 +98,20 @@ class Lazy:
         return int(held)
 
     def learn(self, gains: Floats, drawn: int | None = None) -> None:
-        """Every item's gain in one round; values outside [0, 1] count as the nearest end, NaN as 0."""
+        """Learn from one round.
+
+        Parameters
+        ----------
+        gains : ndarray of float, shape (n_items,)
+            Gain of every item. Values outside [0, 1] count as the nearest end, NaN as 0.
+        drawn : int, optional
+            Not used.
+
+        Raises
+        ------
+        InvalidInput
+            Unless there is one gain per item.
+        """
         row = np.array(_validate.numbers(gains, "gains"), dtype=np.float64)
         if row.shape != (self.n_items,):
             raise InvalidInput(f"Expected one gain per item, {self.n_items}; got shape {row.shape}.")

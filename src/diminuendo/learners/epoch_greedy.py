@@ -272,10 +272,55 @@ def epoch_greedy(
     rules: SlateRules | None = None,
     sample: int = 1,
 ) -> Learner:
-    """Private greedy, epoch by epoch; `epoch`: their length, where they are not to double.
+    """Return epoch greedy: private greedy on the users of one epoch, shown to all users of the next. Full information.
 
-    `rules`: what slates must keep to. What is pinned is not drawn, and the budget is for the other slots. `sample`: of
-    how many people one is learned from, by a public coin; all are served.
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    horizon : int
+        Number of rounds.
+    epsilon : float
+        Privacy budget.
+    epoch : int, optional
+        Length of epochs. By default each is twice as long as the one before.
+    visits : int, default 1
+        Contribution bound: how many rounds of one user count.
+    ledger : Ledger, optional
+        What is charged. By default a ledger of its own, in memory.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, optional
+        Feedback window.
+    rules : SlateRules, optional
+        What every slate satisfies. Pinned items are not drawn, and the budget is for the other slots.
+    sample : int, default 1
+        One in `sample` users is learned from, by a public coin; all are served.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    OverBudget
+        If the ledger cannot pay for the run.
+    InvalidInput
+        If an argument is out of range.
+
+    Notes
+    -----
+    (epsilon, 0)-DP for any feedback, replacing `visits` rounds of one user (Theorem Q1 of
+    docs/maths/epoch-greedy.md). Every user is in one epoch, so the run costs (k + 1) * rate, whatever its length.
+
+    Examples
+    --------
+    >>> from diminuendo.learners import EpochGreedy
+    >>> learner = EpochGreedy(20, 3, horizon=10_000, epsilon=1.0)
+    >>> learner.guarantee.epsilon, learner.guarantee.delta, learner.guarantee.proof
+    (1.0, 0.0, 'docs/maths/epoch-greedy.md, Theorem Q1')
     """
     horizon = _validate.positive_int(horizon, "horizon")
     frame = Frame(

@@ -34,7 +34,27 @@ class Rows(NamedTuple):
 
 
 def checked_rows(matrix: Matrix, n_columns: int, *, column: str, quantity: str) -> Rows:
-    """The rows of `matrix`: sorted distinct columns in range, finite values in [0, 1]."""
+    """Check a matrix of users' rows and return it as sorted, read-only sparse rows.
+
+    Parameters
+    ----------
+    matrix : array or scipy sparse array, shape (n_rows, n_columns)
+        Finite values in [0, 1].
+    n_columns : int
+        Expected number of columns, at most 2**31 - 1.
+    column, quantity : str
+        What a column and a value are called in messages, such as "item" and "probability".
+
+    Returns
+    -------
+    Rows
+        Arrays `starts`, `columns` and `values`, with distinct rising columns in each row.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the row and the rule, and no value of a user.
+    """
     starts, columns, values, (height, width) = _arrays(matrix)
     if width != n_columns:
         raise InvalidInput(

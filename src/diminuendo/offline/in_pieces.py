@@ -41,9 +41,25 @@ class InPieces(Iterable[People], Protocol):
 def greedy_in_pieces(
     pieces: InPieces, slots: int, *, rules: SlateRules | None = None, progress: Progress | None = None
 ) -> tuple[Hindsight, Bracket]:
-    """Hindsight greedy, and bounds on the best slate: what greedy earns, and what no slate exceeds.
+    """Return greedy in hindsight, and bounds on the best slate, of a stream that is read in pieces.
 
-    `rules`: what the slate must keep to. `progress` is called with the people of a piece in each pass.
+    Parameters
+    ----------
+    pieces : iterable of People
+        Can be iterated several times, once for each slot and once more.
+    slots : int
+        Number of items in the slate.
+    rules : SlateRules, optional
+        What the slate must satisfy.
+    progress : callable, optional
+        Called with the number of users of each piece, in each pass.
+
+    Returns
+    -------
+    Hindsight
+        The same slate and value, bit for bit, as `greedy` of all users at once; gains as of its method "plain".
+    Bracket
+        From the value of that slate to the bound of `data_bound`.
     """
     began, people = time.perf_counter(), max(1, pieces.people)
     fitted = FittedRules(as_rules(rules), pieces.n_items, _validate.slots(slots, pieces.n_items))

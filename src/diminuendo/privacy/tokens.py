@@ -40,10 +40,44 @@ PURPOSE = b"diminuendo token"
 
 
 class Tokens:
-    """Signs decisions with one of its keys, and reads what any of them signed."""
+    """Signs decisions as short texts, and reads what one of its keys signed.
+
+    Parameters
+    ----------
+    keys : mapping of int to bytes
+        Keys of 32 to 64 bytes, by numbers from 0 to 255.
+    sign_with : int, optional
+        Number of the key that signs. Required if there are several keys.
+
+    Attributes
+    ----------
+    sign_with : int
+        Number of the key that signs.
+
+    Raises
+    ------
+    InvalidInput
+        If a key is too short or too long, or it is not clear which one signs.
+
+    Notes
+    -----
+    A MAC authenticates; it hides nothing. What a token carries, the round and the incarnation of the learner, is
+    public.
+
+    Examples
+    --------
+    >>> from diminuendo import Decision, Tokens
+    >>> tokens = Tokens({1: bytes(range(32))})  # in production: secrets.token_bytes(32)
+    >>> token = tokens.sign(Decision(round=7, slate=(3, 1), life=5))
+    >>> len(token), tokens.read(token)
+    (48, Ticket(round=7, life=5))
+    >>> tokens.read(token[:-1] + "A")
+    Traceback (most recent call last):
+        ...
+    diminuendo.errors.InvalidToken: None of the keys that are here signed this token.
+    """
 
     def __init__(self, keys: Mapping[int, bytes], sign_with: int | None = None) -> None:
-        """`keys`: of 32 to 64 bytes each, by numbers from 0 to 255. `sign_with`: which one, if there are several."""
         if not keys:
             raise InvalidInput("Tokens are signed with a key: Tokens({1: secrets.token_bytes(32)}).")
         for number, key in keys.items():
@@ -59,14 +93,24 @@ class Tokens:
             )
         self._keys = {int(number): key for number, key in keys.items()}
         self.sign_with = next(iter(self._keys)) if sign_with is None else sign_with
-        """The number of the key that signs."""
         _validate.one_of(self.sign_with, self._keys, "sign_with")
 
     def __repr__(self) -> str:
         return f"<Tokens: keys {', '.join(map(str, self._keys))}; {self.sign_with} signs>"
 
     def sign(self, decision: Decision | Ticket) -> str:
-        """The token of a decision."""
+        """Return the token of a decision.
+
+        Parameters
+        ----------
+        decision : Decision or Ticket
+            As `choose` returned it.
+
+        Returns
+        -------
+        str
+            48 letters, digits, `-` and `_`.
+        """
         ticket = decision if isinstance(decision, Ticket) else sound(decision).ticket
         for number, what in ((ticket.round, "round"), (ticket.life, "life")):
             _validate.whole(number, 0, LARGEST_LIFE, f"the {what} of a decision")
@@ -74,9 +118,21 @@ class Tokens:
         return urlsafe_b64encode(facts + _mac(self._keys[self.sign_with], facts)).decode()
 
     def read(self, token: str) -> Ticket:
-        """The ticket of a token, to be answered with; refused unless one of these keys signed all of it.
+        """Return the ticket of a token, with which to call `observe`.
 
-        The error says nothing of what was given.
+        Parameters
+        ----------
+        token : str
+            As `sign` returned it.
+
+        Returns
+        -------
+        Ticket
+
+        Raises
+        ------
+        InvalidToken
+            Unless one of the keys signed all of it. The message repeats nothing of the token.
         """
         if not isinstance(token, str) or not SPELLING.fullmatch(token):
             raise InvalidToken(

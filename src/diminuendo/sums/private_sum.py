@@ -99,7 +99,63 @@ class RunningSum(OpenBatch, ABC):
 
 
 class PrivateSum(RunningSum):
-    """A running sum, published once after each batch of the schedule, at a total cost of `cost`."""
+    """A running sum of users' vectors, published with noise after each batch of a schedule.
+
+    Parameters
+    ----------
+    size : int
+        Length of the vectors.
+    schedule : Schedule
+        When batches close.
+    cost : Gaussian or Laplace or ContinuousGaussian
+        Cost of all releases together, as from `Budget.share`. Its type decides the noise: discrete Gaussian,
+        discrete Laplace, or rounded Gaussian.
+    ledger : Ledger
+        Charged for all releases when the sum is made.
+    strategy : str, default "sqrt-toeplitz"
+        How batches are combined into releases, by its name in `sums.STRATEGIES`.
+    clip : Clip, optional
+        Contribution bounding. By default length 1 in 1024 fixed-point units.
+    name : str, default "sum"
+        Name of the releases in the ledger.
+    across : int, default 1
+        Memory layout: this many entries lie side by side. Results do not depend on it.
+
+    Attributes
+    ----------
+    event : Gaussian or Laplace or ContinuousGaussian
+        What was charged.
+    last : ndarray of float, shape (size,)
+        The latest release in this process.
+
+    Raises
+    ------
+    OverBudget
+        If the ledger cannot pay.
+    InvalidInput
+        If sums could overflow 64 bits, or the cost has no noise.
+
+    Notes
+    -----
+    rho-zCDP with rho = sensitivity**2 * square / (2 sigma**2) for discrete Gaussian noise (Theorems S1 and S3 of
+    docs/maths/sums.md), an exact Gaussian curve for rounded Gaussian noise (Theorem S6), and (epsilon, 0)-DP for
+    Laplace noise (Theorem S2), replacing one contribution. This assumes one `add` per round, with a vector that
+    depends on that user and on what was published before. The caller limits the rounds of a user.
+
+    Examples
+    --------
+    >>> from diminuendo import SeededCoins
+    >>> from diminuendo.privacy import Budget, Ledger
+    >>> from diminuendo.randomness import SecretRandomness
+    >>> from diminuendo.sums import PrivateSum, equal
+    >>> budget = Budget(epsilon=1.0, delta=1e-6)
+    >>> total = PrivateSum(3, schedule=equal(rounds=200, batches=2), cost=budget.share(), ledger=Ledger(budget))
+    >>> for _ in range(100):
+    ...     total.add([0.0, 1.0, 0.0])
+    >>> released = total.release(SecretRandomness(SeededCoins(1)))
+    >>> released.shape, bool(abs(released[1] - 100) < 5 * total.deviation(1)), total.left
+    ((3,), True, 1)
+    """
 
     def __init__(
         self,
@@ -153,13 +209,30 @@ class PrivateSum(RunningSum):
 
     @property
     def left(self) -> int:
-        """How many releases are left."""
+        """The number of releases that are left."""
         return len(self.schedule) - self.batch
 
     def release(self, secret: SecretRandomness) -> Floats:
-        """Close the batch and publish the running sum. Each release is drawn once and kept before it is seen.
+        """Close the batch and publish the running sum.
 
-        If it fails, as on a full disk, nothing has happened, but what was drawn is drawn: the same release may be tried
+        Parameters
+        ----------
+        secret : SecretRandomness
+            Source of the noise.
+
+        Returns
+        -------
+        ndarray of float, shape (size,)
+            In units.
+
+        Raises
+        ------
+        OverBudget
+            If all releases have been made.
+
+        Notes
+        -----
+        Drawn once, and stored with the ledger before it is returned. If it fails, the same release may be tried
         again.
         """
         sampler = SAMPLERS[type(self.event)]
@@ -179,7 +252,23 @@ class PrivateSum(RunningSum):
         return self.last
 
     def deviation(self, release: int) -> float:
-        """The standard deviation of the noise in every entry, in units, after that number of releases (from 1)."""
+        """Return the standard deviation of the noise in every entry of a release.
+
+        Parameters
+        ----------
+        release : int
+            Number of the release, from 1.
+
+        Returns
+        -------
+        float
+            In units.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such release.
+        """
         if not 1 <= _validate.positive_int(release, "release") <= len(self.schedule):
             raise InvalidInput(f"release must be from 1 to {len(self.schedule)}; got {release}.")
         spread = self.scale * (math.sqrt(2) if isinstance(self.event, Laplace) else 1.0)
@@ -193,20 +282,30 @@ class PrivateSum(RunningSum):
 
 
 class ExactSum(RunningSum):
-    """A running sum that is published as it is, for comparisons: it promises nothing."""
+    """A running sum without noise, for comparison. It promises nothing.
+
+    Parameters
+    ----------
+    size : int
+        Length of the vectors.
+    schedule : Schedule
+        When batches close.
+    clip : Clip
+        Contribution bounding, as of `PrivateSum`.
+    """
 
     def __init__(self, size: int, *, schedule: Schedule, clip: Clip) -> None:
         super().__init__(size, clip, schedule)
         self._total = np.zeros(self.size, dtype=np.int64)
 
     def release(self, secret: SecretRandomness) -> Floats:
-        """Close the batch; the sum so far, in units. Secret words are not needed."""
+        """Close the batch and return the sum so far, in units. `secret` is not used."""
         self._total += self._take()
         return self.last
 
     @property
     def last(self) -> Floats:
-        """What was published last."""
+        """The latest sum, in units."""
         return self._total / self.clip.ticks
 
     def _arrays(self) -> list[Any]:
