@@ -24,9 +24,9 @@ from diminuendo.learners.overlap.person_walk import PersonWalk
 from diminuendo.privacy import Budget, Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.streams.people import People
+from diminuendo.sums.chains.cost import UNIT
 from diminuendo.sums.chains.focus import FULL, Focus
 from diminuendo.sums.chains.stored import StoredPeople
-from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Ints
 

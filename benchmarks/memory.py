@@ -35,7 +35,6 @@ MB = 1e6
 
 LEARNERS: tuple[tuple[str, FeedbackKind], ...] = (
     ("overlap-greedy", "full"),
-    ("overlap-sums", "full"),
     ("epoch-greedy", "full"),
     ("boosted", "full"),
     ("noisy-hedge", "full"),
@@ -48,8 +47,6 @@ FLOOR = "floor"
 
 WHY = {
     "overlap-greedy": "for each item 25 rows of earlier releases, of which means are taken, and all that was published",
-    "overlap-sums": "for each item 25 running sums and 11 of the open batch, 25 rows of earlier releases, and all that "
-    "was published",
     "boosted": "for each item the open batch, scratch for people who care about all of them, where its chance ends, "
     "a guide to that, and all that was published",
     "noisy-hedge": "for each slot and item the open batch, where its share ends, a guide to that, two buffers of "

@@ -11,7 +11,7 @@ from benchmarks.report import Disagreement, Part, verdict
 from benchmarks.stopwatch import Competitor, race
 from diminuendo.simulate import Sweep, sweep
 
-LEARNERS = ["overlap-greedy", "overlap-sums"]
+LEARNERS = ["overlap-greedy", "epoch-greedy"]
 EPSILONS = [0.1, 0.3, 1.0, 3.0, 10.0]
 SEEDS, SLOTS = 20, 5
 TARGET = 1.8
