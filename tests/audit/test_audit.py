@@ -76,7 +76,7 @@ def test_whoever_takes_contexts_or_exclusions_is_tried_with_them() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("diminuendo.audit.run.METHODS", {"none": note})
-        names = ["epoch-greedy", "overlap-greedy", "overlap-sums", "slate-totals", "slate-clicks"]
+        names = ["epoch-greedy", "overlap-greedy", "slate-totals", "slate-clicks"]
         found = audit(names, effort=QUICK, seed=1)
     assert tuple(tried) == found.subjects
     assert found.learners == names

@@ -40,7 +40,10 @@ def test_the_table_is_whole() -> None:
 SAID_ALREADY = (
     "noise halved (slate-totals)",
     "rate doubled (bandit-dp)",
-    "clipping left out (overlap-sums)",
+    "noise halved (boosted)",
+    "noise used again (boosted)",
+    "last of a batch counted again (boosted)",
+    "batch closed on answers (boosted)",
     "duplicates counted (fi-dp)",
     "batch closed on one value (overlap-greedy)",
     "only cells with people (overlap-greedy)",

@@ -94,7 +94,7 @@ def test_what_can_be_read_once_is(tmp_path: Path) -> None:
     ("name", "setting", "option", "able"),
     [
         ("ranked-clicks", CLICK, {"prior": [0.1] * N_ITEMS}, "slate-clicks"),
-        ("epoch-greedy", FULL, {"absent": [1]}, "overlap-sums"),
+        ("epoch-greedy", FULL, {"absent": [1]}, "overlap-greedy"),
         ("overlap-greedy", FULL, {"epoch": 3}, "epoch-greedy"),
         ("overlap-greedy", FULL, {"exploring": 0.1}, "hedge-bandit"),
         ("private", FULL, {"proir": [0.1] * N_ITEMS}, "No learner"),
@@ -218,7 +218,6 @@ def test_several_learners_on_one_ledger() -> None:
     ("name", "given", "kind", "wanted"),
     [
         ("overlap-greedy", Budget(1.0, 1e-6), OverBudget, "continuous-gaussian"),
-        ("overlap-sums", Budget(1.0, 1e-6), OverBudget, "continuous-gaussian"),
         ("slate-clicks", Budget(1.0, 1e-6), OverBudget, "pure"),
         ("fi-dp", Budget(1.0, 0.0, accountant="pure"), OverBudget, "zcdp"),
         ("overlap-greedy", Budget(1.0, 0.0, accountant="pure"), UnknownEvent, "continuous-gaussian"),

@@ -222,8 +222,8 @@ def test_a_public_coin_lowers_delta_and_not_epsilon(one_in: int) -> None:
 
 
 def test_where_a_sample_makes_no_sense_it_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"'overlap-sums' learns from everybody.*'private'"):
-        dim.make("overlap-sums", WORLD, sample=10)
+    with pytest.raises(InvalidInput, match=r"'slate-totals' learns from everybody.*'private'"):
+        dim.make("slate-totals", Setting(6, 2, 400, "bandit", 4.0), sample=10)
     with pytest.raises(InvalidInput, match="throws the coins of its sample itself"):
         Elsewhere(made())
     nonsense: tuple[Any, ...] = (0, 1.5, "ten")

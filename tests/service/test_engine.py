@@ -27,7 +27,7 @@ def published(
     folder: Path, engine: Any, kind: str = "greedy", restart: bool = True
 ) -> tuple[World, list[bytes]]:
     """The world, and all menus; half-way another trainer goes on from the store."""
-    world = World(folder, place=KINDS[kind], other=KINDS["sums"])
+    world = World(folder, place=KINDS[kind], other=KINDS["greedy"])
     for ticks in (TICKS // 2, TICKS // 2) if restart else (TICKS,):
         trainer = world.trainer(engine=engine, listens=0.0)
         world.play(ticks, trainer.step)
@@ -62,8 +62,9 @@ def test_every_engine_publishes_the_same(
         assert world.releases() == here.releases()
         assert found == seen
     sizes = [actor.there.size() for actor in ray.actors]
-    assert len(sizes) == 6, "three for each trainer"
-    assert min(sizes[3:]) > 0.3 * sum(sizes[3:]) - 1, "people of a snapshot are spread over all"
+    assert len(sizes) == 12, "three for each placement of each trainer"
+    for three in (sizes[6:9], sizes[9:]):
+        assert min(three) > 0.3 * sum(three) - 1, "people of a snapshot are spread over all"
 
 
 def when_shown(monkeypatch: pytest.MonkeyPatch) -> dict[int, float]:

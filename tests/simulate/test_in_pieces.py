@@ -71,7 +71,7 @@ def rows(simulation: Any) -> list[Result]:
     ("feedback", "learners", "more"),
     [
         ("full", ["private", "nonprivate", "random"], {"epsilons": [1.0, 4.0]}),
-        ("full", ["overlap-sums", "epoch-greedy", "fi-dp"], {}),
+        ("full", ["epoch-greedy", "fi-dp"], {}),
         ("full", ["private"], {"sample": 2, "retention": 500, "visits": 2}),
         ("bandit", ["private", "nonprivate"], {}),
         ("click", ["private"], {"rules": SlateRules(pinned=[3])}),
@@ -213,7 +213,7 @@ def test_a_file_several_times_larger_than_what_is_left_of_memory(tmp_path: Path)
             if not part:
                 pyarrow.parquet.write_table(table.slice(0, 60 * 2_000), few)
     table_bytes = 400_000 * 60 * 12
-    who = "--learners", "nonprivate,random,overlap-sums"
+    who = "--learners", "nonprivate,random,fi-dp"
     more = peak(many, *who, "--in-pieces", "5000") - peak(few, *who, "--in-pieces", "5000")
     assert 4 * more < table_bytes, f"{more >> 20} MB more for a table of {table_bytes >> 20} MB"
     whole = peak(many, "--learners", "random", "--round", "person", "--time-limit", "1")

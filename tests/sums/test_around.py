@@ -24,12 +24,11 @@ from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams import walks
 from diminuendo.streams.walks import Room, Segment, gains_around, one_person, singles
 from diminuendo.sums.chains.around import AroundRelease
-from diminuendo.sums.chains.cost import asked_around, cost_of_one, squared_shifts
+from diminuendo.sums.chains.cost import UNIT, asked_around, cost_of_one, squared_shifts
 from diminuendo.sums.chains.focus import FULL, Focus
 from diminuendo.sums.chains.people.around_sums import EASE
 from diminuendo.sums.chains.release import OtherChain
 from diminuendo.sums.chains.stored import StoredPeople
-from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import EMPTY_SLOT, Floats

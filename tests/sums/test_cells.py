@@ -17,10 +17,9 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.streams.contexts import Contexts
 from diminuendo.sums.chains.cells import SharedFocus, checked_shares, deviations
-from diminuendo.sums.chains.cost import cost_of_one, shared_deviations, squared_shifts
+from diminuendo.sums.chains.cost import UNIT, cost_of_one, shared_deviations, squared_shifts
 from diminuendo.sums.chains.focus import FULL, SHARES
 from diminuendo.sums.chains.release import OtherChain
-from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import ROOM
 from diminuendo.sums.schedule import Schedule

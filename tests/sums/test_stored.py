@@ -18,10 +18,9 @@ from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
-from diminuendo.sums.chains.cost import squared_shifts
+from diminuendo.sums.chains.cost import UNIT, squared_shifts
 from diminuendo.sums.chains.focus import FULL, Focus
 from diminuendo.sums.chains.people.frozen import FrozenPeople
-from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule, equal
 from diminuendo.types import Ints

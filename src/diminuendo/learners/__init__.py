@@ -31,7 +31,7 @@ from diminuendo.learners.hedge.exploring import StreeterGolovinBandit
 from diminuendo.learners.hedge.fi_dp import FiDp, FiDpPaper, StreeterGolovin
 from diminuendo.learners.hedge.fi_pure import FiPure, FiPurePaper
 from diminuendo.learners.hedge.ordered import OrderedExperts
-from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
+from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.learners.probing.variants import (
     BanditBlocks,
     BanditBlocksFull,
@@ -74,7 +74,6 @@ LEARNERS = Table[AnyEntry](
             StreeterGolovin,
             StreeterGolovinBandit,
             OverlapGreedy,
-            OverlapSums,
             EpochGreedy,
             Boosted,
             NoisyHedge,
@@ -390,7 +389,6 @@ __all__ = [
     "OnRay",
     "OrderedExperts",
     "OverlapGreedy",
-    "OverlapSums",
     "Patience",
     "RandomSlates",
     "Setting",

@@ -37,7 +37,7 @@ class TableWalk:
     """Some people of one table along a growing slate, of whom only those are asked whom an item moves.
 
     Where columns are items and people lie side by side, they are found by looking for the item among the columns: it
-    moves nobody else. `starts` and `items`: their entries, as in `GainWalk`; they may lie in the midst of others.
+    moves nobody else. `starts` and `items`: their entries, a slice per person; they may lie in the midst of others.
     """
 
     def __init__(self, room: Room, people: Segment, starts: Ints, items: NDArray[Any]) -> None:

@@ -15,7 +15,7 @@ from diminuendo.audit.variants import FORGETS, PRIVATE, PUBLIC, SAMPLES, types_p
 from diminuendo.learners.epoch_greedy import EpochGreedy
 from diminuendo.learners.hedge.bandit_dp import BanditDp
 from diminuendo.learners.hedge.fi_dp import FiDp
-from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
+from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.learners.released.variants import Boosted
 from diminuendo.learners.slates.clicks import SlateClicks
 from diminuendo.learners.slates.totals import SlateTotals
@@ -44,7 +44,8 @@ def by_type(
 PLANTED: dict[str, Fault] = {
     "noise halved (boosted)": Fault(Boosted, around=in_surroundings.halved),
     "noise halved (slate-totals)": Fault(SlateTotals, around=in_surroundings.halved),
-    "clipping left out (overlap-sums)": Fault(OverlapSums, around=in_surroundings.unclipped),
+    "noise halved (overlap-greedy)": Fault(OverlapGreedy, around=in_surroundings.halved),
+    "clipping left out (overlap-greedy)": Fault(OverlapGreedy, around=in_surroundings.unclipped),
     "running minimum left out (overlap-greedy)": Fault(OverlapGreedy, around=in_surroundings.without_minimum),
     "rising weights without a bound (overlap-greedy)": Fault(
         OverlapGreedy, in_questions.singles_out_of_focus, in_surroundings.rising_weights
@@ -75,6 +76,10 @@ PLANTED: dict[str, Fault] = {
     "forgotten and still asked (overlap-greedy)": Fault(
         OverlapGreedy, in_keeping.forgotten_and_still_asked, kept=FORGETS
     ),
+    "noise used again (overlap-greedy)": Fault(OverlapGreedy, in_sums.noise_used_again),
+    "secret words in part used again (overlap-greedy)": Fault(OverlapGreedy, in_sums.words_given_back),
+    "last of a batch counted again (overlap-greedy)": Fault(OverlapGreedy, in_keeping.last_counted_again),
+    "batch closed on answers (overlap-greedy)": Fault(OverlapGreedy, in_draws.stored_batch_ends_on_answers),
     "noise used again (boosted)": Fault(Boosted, in_sums.noise_used_again),
     "secret words in part used again (boosted)": Fault(Boosted, in_sums.words_given_back),
     "noise from public coins (slate-totals)": Fault(SlateTotals, in_sums.public_noise),

@@ -80,6 +80,16 @@ def batch_ends_on_answers(policy: Any, broken: bool) -> None:
     _due_on_answers(policy, broken, policy.released.due)
 
 
+def stored_batch_ends_on_answers(policy: Any, broken: bool) -> None:
+    """As `batch_ends_on_answers`, where users are stored."""
+    plan = policy.plan
+
+    def due(rounds: int) -> bool:
+        return bool(policy._position.made < min(plan.releases, plan.schedule.closed_by(rounds)))
+
+    _due_on_answers(policy, broken, due)
+
+
 def _due_on_answers(policy: Any, broken: bool, due: Callable[[int], bool]) -> None:
     answers: list[Any] = []
     after(policy, "learn", lambda *given: answers.append(given))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from diminuendo.privacy.process_guard import said_by
 from diminuendo.types import Floats, Ints, Objective
 from tests.audit.faults.planted import after
 
@@ -75,6 +76,23 @@ def forgotten_and_still_asked(policy: Any, broken: bool) -> None:
 
     if broken:
         memory._asked, memory.forget = asked, lambda before: None
+
+
+def last_counted_again(policy: Any, broken: bool) -> None:
+    """The last user of a batch is stored again in the next one."""
+    memory, schedule = policy._memory, policy.plan.schedule
+
+    def store_again(_: None, place: int, answer: Objective) -> None:
+        number, row = policy.frame.decisions.round_at(place), policy.frame.decisions.rows[place]
+        batch = schedule.batch_of(number)
+        if not broken or number + 1 != schedule.ends[batch] or batch + 1 == len(schedule):
+            return
+        said = said_by(lambda: policy._walk.along(answer, row, policy.items.first_batch, batch))
+        if said is not None:
+            memory._values._added -= 1  # or more users would be refused than there is room for
+            memory.keep(answer, said, batch + 1)
+
+    after(policy, "learn", store_again)
 
 
 def _whenever_somebody_is_kept(policy: Any, then: Callable[[int], None]) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 
 from diminuendo.randomness import noise
 from diminuendo.randomness import rounded_normal as normal
-from diminuendo.sums.chains import running as chain_sums
 from diminuendo.sums.chains.focus import clip_focused
 from diminuendo.sums.chains.people import frozen as chain
 from diminuendo.types import Floats
@@ -40,7 +39,7 @@ def unclipped() -> Iterator[None]:
         kind, bound, ceiling, ticks, limit, signed = rule
         real((kind, 8 * bound, ceiling, ticks, 8 * limit, signed), *rest)
 
-    with mock.patch.object(chain_sums, "clip_focused", clip):
+    with mock.patch.object(chain, "clip_focused", clip):
         yield
 
 

@@ -8,7 +8,6 @@ the first question, whatever k is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -23,9 +22,8 @@ from diminuendo.learners.base.kept.engines import Engine, Here, KeptPeople
 from diminuendo.learners.base.kept.one_place import Arrived
 from diminuendo.learners.overlap.contexts.cells import Asked, ReleasedCells
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
-from diminuendo.learners.overlap.memory import Asks, heard_rows
+from diminuendo.learners.overlap.memory import heard_rows
 from diminuendo.learners.overlap.person_walk import Answer
-from diminuendo.learners.overlap.pick import Told
 from diminuendo.learners.overlap.running_means import Measured, units_since
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.ledger import Ledger
@@ -181,15 +179,7 @@ class PeopleMemory:
         """The first batch that release `number` asked, if that was begun before a crash."""
         return asked_from(self._values.ledger, self._values.name, number)
 
-    def ask_about(self, asks: Asks, batch: int) -> None:
-        """Need not be known: who is kept can be asked about any chain later."""
-
     # What a snapshot holds: people too. Python functions cannot be written down; who is one is left out.
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """None: people are of no fixed number."""
-        return ()
 
     def extra(self) -> dict[str, NDArray[Any]]:
         """Both stores, of those who can be written down."""
@@ -204,15 +194,9 @@ class PeopleMemory:
             raise InvalidInput(f"The snapshot's people cannot be read: {error}.") from error
         self._kept.read(entries, found)
 
-    def check(self) -> None:
-        """There are no arrays of fixed size."""
-
 
 class StoredQuestions:
     """One release over everybody who is kept. What was published once is the answer ever after."""
-
-    told: Sequence[Told] = ()
-    """Nothing is published before it is asked for."""
 
     def __init__(
         self,

@@ -35,6 +35,7 @@ from diminuendo.sums.chains.cells import (
 )
 from diminuendo.sums.chains.cost import (
     AROUND,
+    UNIT,
     cost_of_one,
     deviation_for,
     partition,
@@ -47,7 +48,6 @@ from diminuendo.sums.chains.people.answers import Group
 from diminuendo.sums.chains.people.entries import Entries
 from diminuendo.sums.chains.people.frozen import AskedPeople, FrozenPeople
 from diminuendo.sums.chains.release import ChainRelease
-from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.clip import Clip, rising
 from diminuendo.sums.private_sum import ROOM
 from diminuendo.sums.schedule import Schedule

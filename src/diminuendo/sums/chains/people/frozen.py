@@ -300,16 +300,6 @@ def add_left(people: Answers, ticks: NDArray[Any], whose: Ints, total: Ints) -> 
 
 
 @kernel
-def add_weighted(starts: Ints, items: Ints, ticks: Ints, weights: Ints, whose: Ints, total: Ints) -> None:
-    """Add everybody's ticks to the row of the total that is hers, if any, each as often as her weight says."""
-    for person in range(len(starts) - 1):
-        row = whose[person]
-        if row >= 0:
-            for j in range(starts[person], starts[person + 1]):
-                total[row, items[j]] += weights[person] * ticks[j]
-
-
-@kernel
 def add_losses(
     starts: Ints,
     items: NDArray[Any],
