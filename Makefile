@@ -103,7 +103,6 @@ paper-figures: .venv/developing  ## every figure as PDF, SVG and PNG, with its n
 
 docs: .venv/developing  ## docs/reference.md from the program, and the site in out/docs; a broken link fails
 	$(BIN)/python -m diminuendo.cli.reference docs
-	$(BIN)/python docs/_site/tree.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## forget the environments and what was made

@@ -385,8 +385,7 @@ def everything(results: Results) -> str:
     for entry in TABLE:
         if entry.name in results:
             seeds = results[entry.name].seeds
-            said = "<br>".join(f"`{line}`" for line in entry.commands(seeds))
-            lines.append(f"| {entry.name} | {said} | {seeds or ''} |")
+            lines.append(f"| {entry.name} | `{entry.command(seeds)}` | {seeds or ''} |")
     return "\n".join([*lines, ""])
 
 

@@ -1,10 +1,9 @@
-"""The tree shows the flow: imports point up the list only, and every file holds one idea."""
+"""Imports point up the list only, and learners are put together of parts."""
 
 from __future__ import annotations
 
 import ast
 import importlib
-import runpy
 from pathlib import Path
 
 import diminuendo
@@ -63,7 +62,7 @@ MAY_ASK_THE_OUTSIDE = {
     "_numba",
     "_cluster",
 }
-"""Who may read a clock, a file, the environment or the system's randomness (docs/decisions/0002)."""
+"""Who may read a clock, a file, the environment or the system's randomness (docs/decisions.md)."""
 MAY_READ_A_CLOCK = {"offline"}
 DEEPEST = 3
 ISLANDS = ("hedge", "overlap", "slates", "released", "probing")
@@ -151,33 +150,6 @@ def test_islands_know_nothing_of_each_other() -> None:
 def test_every_folder_of_learners_is_an_island_or_the_base() -> None:
     folders = {path.name for path in (ROOT / "learners").iterdir() if path.is_dir() and path.name[0] != "_"}
     assert folders == {"base", *ISLANDS}
-
-
-def test_the_tree_on_the_page_is_the_tree() -> None:
-    """What stands in ARCHITECTURE.md are the first lines of modules; `make docs` writes them there."""
-    made = runpy.run_path(str(ROOT.parents[1] / "docs" / "_site" / "tree.py"))
-    (shown,) = made["BLOCK"].findall(made["PAGE"].read_text())
-    assert shown == made["tree"](), "run: python docs/_site/tree.py"
-    assert max(map(len, shown.splitlines())) <= 150
-    assert len(shown.splitlines()) <= 72, "a tree is a picture"
-
-
-def test_the_tree_is_in_the_order_of_imports() -> None:
-    made = runpy.run_path(str(ROOT.parents[1] / "docs" / "_site" / "tree.py"))
-    ranks = [RANK[name.removesuffix(".py")] for name in made["ORDER"]]
-    assert ranks == sorted(ranks)
-    apart = {
-        "pytest_plugin",
-        "_plugins",
-        "_lazy",
-        "_validate",
-        "_sparse",
-        "_snapshots",
-        "_compile_progress",
-        "_extras",
-        "_cluster",
-    }
-    assert set(RANK) - {name.removesuffix(".py") for name in made["ORDER"]} <= apart
 
 
 def classes_of_learners() -> dict[str, type]:

@@ -23,7 +23,7 @@ BY_OTHER_MEANS = {
     "docs/maths/blocks.md": "bounds, computed by learners/probing/schedule.py",
     "docs/scaling.md": "cores, reckoned by benchmarks/scaling.py from what it measured; compared by its test",
 }
-"""Pages with tables of shares that are not measured by an entry, and why. Decisions are records of their time."""
+"""Pages with tables of shares that are not measured by an entry, and why."""
 
 SHARE = re.compile(r"\**[01]?\.\d{2,4}\b|\d+(\.\d+)? %")
 """How a cell begins that says what was earned or shown."""
@@ -88,7 +88,7 @@ def test_everything_was_measured_by_the_command_that_is_printed() -> None:
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_measured_number_is_typed_by_hand(page: Path) -> None:
     place = page.relative_to(ROOT).as_posix()
-    if not place.startswith("docs/decisions/") and place not in BY_OTHER_MEANS:
+    if place not in BY_OTHER_MEANS:
         assert not hand_typed(page.read_text()), "let measurements/ render it"
 
 
