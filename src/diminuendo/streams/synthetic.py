@@ -63,26 +63,6 @@ def taste_groups(
     return people.with_contexts(Contexts(group=groups, chance=groups), np.stack([label, chance], axis=1))
 
 
-def sparse_display(n_people: int, n_items: int, nnz: int, *, skew: float = 0.0, seed: int = 0) -> People:
-    """People who each care about exactly `nnz` items, drawn uniformly (or Zipf with `skew`); for measuring speed."""
-    rng = np.random.default_rng(seed)
-    if skew:
-        ranks = np.arange(1, n_items + 1) ** -skew
-        picks = np.searchsorted(np.cumsum(ranks) / ranks.sum(), rng.random((n_people, 4 * nnz)))
-    else:
-        picks = rng.integers(0, n_items, size=(n_people, 4 * nnz))
-    rows = np.empty((n_people, nnz), dtype=np.int64)
-    for t, row in enumerate(picks):
-        distinct = np.unique(row)
-        if len(distinct) < nnz:
-            distinct = rng.choice(n_items, nnz, replace=False)
-        rows[t] = np.sort(rng.choice(distinct, nnz, replace=False))
-    matrix = scipy.sparse.csr_array(
-        (rng.random(n_people * nnz), rows.ravel(), np.arange(n_people + 1) * nnz), shape=(n_people, n_items)
-    )
-    return People(NoisyOr(), matrix, name=f"sparse-{n_items}")
-
-
 def drift(people: People, *, changes: int = 1, seed: int = 0) -> People:
     """The same people, but after each of `changes` equal spells the items swap their names."""
     rng = np.random.default_rng(seed)
