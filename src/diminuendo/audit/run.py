@@ -112,7 +112,7 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether no learner leaked more than promised, was silent or unfit; or no learner without noise was overlooked."""
+        """Whether no learner leaked more than promised, was silent or unfit; or missing noise was always found."""
         return not (self.overlooked if self.faults else [*self.violators, *self.silent, *self.unfit])
 
     @property

@@ -9,7 +9,7 @@ from diminuendo.streams.contexts import Contexts
 from diminuendo.streams.files import read
 from diminuendo.streams.people import Functions, People, Stream
 from diminuendo.streams.places import from_places, grid
-from diminuendo.streams.synthetic import adversary, drift, sparse_display, taste_groups
+from diminuendo.streams.synthetic import adversary, drift, taste_groups
 from diminuendo.streams.tables.read_as import ReadAs
 from diminuendo.streams.tables.summary import ReadNote, WasRead
 
@@ -43,6 +43,5 @@ __all__ = [
     "read",
     "read_baskets",
     "read_ratings",
-    "sparse_display",
     "taste_groups",
 ]
