@@ -235,6 +235,13 @@ def multilinear_people(people: People) -> list[MultilinearNoisyOr | MultilinearC
     ------
     InvalidInput
         For other families.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> from diminuendo.continuous import multilinear_people
+    >>> multilinear_people(dim.People(dim.NoisyOr(), [[0.5, 1.0], [0.0, 0.25]]))[0].value([1.0, 0.5])
+    0.75
     """
     return [multilinear(person) for person in people]
 

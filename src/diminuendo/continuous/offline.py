@@ -78,6 +78,12 @@ def total_value(objectives: Sequence[DRObjective], point: Floats) -> float:
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> from diminuendo.continuous import ConcaveOfLinear, total_value
+    >>> round(total_value([ConcaveOfLinear([1.0], curve="rational")] * 3, [1.0]), 6)
+    1.5
     """
     x = one_point(point, len(np.asarray(point)))
     return float(sum(times * objective.value(x) for objective, times in _distinct(objectives, len(x))))

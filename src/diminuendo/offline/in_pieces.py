@@ -60,6 +60,19 @@ def greedy_in_pieces(
         The same slate and value, bit for bit, as `greedy` of all users at once; gains as of its method "plain".
     Bracket
         From the value of that slate to the bound of `data_bound`.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> from diminuendo.offline import greedy_in_pieces
+    >>> class Halves:
+    ...     users = dim.msweb()[:2_000]
+    ...     n_items, people = users.n_items, len(users)
+    ...     def __iter__(self):
+    ...         return iter((self.users[:1_000], self.users[1_000:]))
+    >>> best, bounds = greedy_in_pieces(Halves(), slots=3)
+    >>> best.slate == dim.greedy(Halves.users, 3).slate, bounds.lower == best.value <= bounds.upper
+    (True, True)
     """
     began, people = time.perf_counter(), max(1, pieces.people)
     fitted = FittedRules(as_rules(rules), pieces.n_items, _validate.slots(slots, pieces.n_items))

@@ -406,16 +406,36 @@ def point_ends(point: Floats, slots: int) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class SlatesFromPoint(Menu):
-    """Every user is shown a slate that is rounded from a point: item a with probability `point[a]`, k items in all.
+    """Menu of slates rounded from a point: item a with probability `point[a]`, k items in all.
 
-    Pivotal rounding of the items in order, by exact draws: the mean reward of a user with a submodular objective is at
-    least its multilinear extension at the point (docs/maths/released.md, Lemma R4). In a policy:
-    `self.show(SlatesFromPoint, point_ends(point, slots), end=...)`.
+    In a policy: `self.show(SlatesFromPoint, point_ends(point, slots), end=...)`.
+
+    Parameters
+    ----------
+    ends : ndarray of int, shape (n_items + 1,)
+        Running sums of the point in units of 2**-40, from `point_ends`.
+    n_items, slots, first, end, words, lists
+        As of `Menu`.
+
+    Raises
+    ------
+    InvalidInput
+        If the running sums are not those of a point of the capped simplex.
+
+    Notes
+    -----
+    Pivotal rounding of the items in order, by exact draws. The mean reward of a user with a submodular objective is
+    at least its multilinear extension at the point (Lemma R4 of docs/maths/released.md).
+
+    References
+    ----------
+    Deville & Tille (1998), Unequal probability sampling without replacement through a splitting method, Biometrika
+    85.
+
     """
 
     kind: ClassVar[str] = "slates from a point"
     ends: Ints
-    """(n_items + 1,) running sums of the point in units of 2^-40, from `point_ends`."""
 
     def __post_init__(self) -> None:
         ends = self.ends
@@ -430,7 +450,7 @@ class SlatesFromPoint(Menu):
 
     @cached_property
     def point(self) -> Floats:
-        """(n_items,) how likely each item is shown."""
+        """The point, an array of shape (n_items,): how likely each item is shown."""
         return np.diff(self.ends) / ONE
 
     def chooser(self) -> Chooser:

@@ -261,13 +261,27 @@ class MenuPolicy(Policy):
     """A policy whose slates follow from what was published: whoever holds its menu can choose.
 
     Implement `due`, `release` and `learn`, and call `show` with the first menu in `__init__` and with a new one in
-    `release`. By Theorem A7 of docs/maths/accounting.md and post-processing, menus cost nothing beyond releases.
+    `release`. By Theorem A7 of docs/maths/accounting.md and post-processing, menus cost nothing beyond releases. A
+    whole private learner is in docs/how-to/your-own-learner.md.
 
     Attributes
     ----------
     elsewhere : bool
         Whether rounds may be chosen by other processes that hold the menu.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diminuendo.extend import Anything, Frame, Learner, MenuPolicy, OneSlate
+    >>> class FirstItems(MenuPolicy):
+    ...     reader = Anything()
+    ...     def __init__(self, frame):
+    ...         self.frame = frame
+    ...         self.show(OneSlate, np.arange(frame.slots, dtype=np.int32), end=None)
+    ...     def learn(self, place, answer):
+    ...         pass
+    >>> Learner(FirstItems(Frame("first-items", n_items=10, slots=3))).choose().slate
+    (0, 1, 2)
     """
 
     elsewhere: ClassVar[bool] = False
