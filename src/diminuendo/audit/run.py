@@ -1,8 +1,7 @@
-"""The audit: every method against every promise, and what came of it.
+"""The audit: every method against every guarantee, and the findings.
 
-Each learner is attacked by each method that applies to it, also with contexts and exclusions where it takes them
-(variants.py); findings are put together and compared with what was promised. With planted faults it is the other way
-round: then the audit is what is put to the test, and fails where it overlooks one.
+Each learner is attacked by each method that applies to it, also with contexts and exclusions if it takes them
+(variants.py). With planted faults the audit itself is tested: it fails where it overlooks one.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-r"""Domains: the points that may be played. Compact, convex, and whatever lies below a point of it belongs to it too.
+"""Domains: the points that may be played. Compact, convex, and closed under taking less.
 
     Box(upper)                         0 <= x <= upper
     CappedSimplex(n, total, cap)       0 <= x <= cap, and entries add up to at most `total`
     Polytope(matrix, limits, upper)    0 <= x <= upper, and matrix x <= limits
 
-Each projects many points at once, one per row. Box and simplex do so in closed form, to the rounding of floats. A
-polytope solves one least-distance problem per row by an active-set method (Lawson and Hanson), and the result is shrunk
-towards 0 until it is feasible; it is within TOLERANCE of the projection, relative to how far the point is away.
-
-References Lawson & Hanson (1974), Solving Least Squares Problems, chapter 23.
+Each projects many points at once, one per row; box and simplex in closed form, to the rounding of floats.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-r"""From fractions to slates: a point of {0 <= x <= 1, sum x <= k} becomes at most k items, in expectation no worse.
+"""Rounding: a point of {0 <= x <= 1, sum x <= k} becomes at most k items, in expectation no worse.
 
-Pivotal rounding: two entries that are not whole yet are played off against each other. Their sum stays, each keeps
-its mean, and one of them becomes whole; so on until at most one is left, which is tossed. Exactly k items are shown
-when the entries add up to k (docs/maths/continuous.md, Theorem C7). Points are public, so the coins are public too.
-
-References Deville & Tille (1998), Biometrika 85; Srinivasan (2001), FOCS; Chekuri, Vondrak & Zenklusen (2010), FOCS.
+Pivotal rounding: two fractional entries are played off against each other. Their sum stays, each keeps its mean, and
+one of them becomes integral; so on until at most one is left, which is tossed (docs/maths/continuous.md, Theorem C7).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Benchmarks: what hindsight and chance reach on a stream, and the regret of single slots. Not private.
-
-Everything here looks at what people wanted, for evaluation. Values are means per round.
-"""
+"""Benchmarks: what hindsight and chance reach on a stream, and the regret of single slots. Not private."""
 
 from __future__ import annotations
 
