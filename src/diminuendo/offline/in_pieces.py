@@ -1,11 +1,7 @@
-"""Greedy in hindsight over a file that is read in pieces: the same slate, in one pass for each slot and one more.
+"""Greedy in hindsight over a stream that is read in pieces: the same slate, in one pass for each slot and one more.
 
-A pass adds up, over people in their order, what they make of the slate so far and what each item would add to it. Sums
-go on from piece to piece as if there were one, so slate and value are, to the last bit, those of `greedy` on all people
-at once; gains are those of its method `plain`. Only one piece is in memory, and the state of its people.
-
-What the best slate is worth is not searched for. It is at most F(S) plus the k largest gains given S, for every S that
-greedy passes (`data_bound`), and all of that is at hand.
+Sums go on from piece to piece, so slate and value equal, to the last bit, those of `greedy` on all users at once; gains
+equal those of its method `plain`. Only one piece is in memory. The optimum is not searched for: `data_bound` bounds it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""A menu: what is shown next, to which rounds and with what chance. Plain public data.
+"""A menu: what is shown next, to which rounds and with what probability. Plain public data.
 
-A menu can be written down and read back. A process that holds a menu and public coins can choose for the menu's rounds,
-slate for slate as the learner would, and knows nothing of anybody's answer: menus are made of what was published.
-
-What draws by a menu is its `Chooser`: it keeps tables that make draws fast, and what is left of a block.
+A menu can be stored and read back. A process that holds a menu and public coins chooses for the menu's rounds, slate
+for slate as the learner would. Its `Chooser` holds tables that make draws fast, and what is left of a block.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """A policy: the algorithm of a learner, and nothing else.
 
-A learner (learner.py) keeps the contract: locks, open decisions, visits, replay, snapshots. What it shows, and what it
-makes of answers, is its policy's. There are two kinds.
+A learner (learner.py) adds locks, open decisions, contribution bounding, replay and snapshots. There are two kinds of
+policies.
 
-*Policies with a menu.* Slates follow from what was published: a *menu* (menu.py) is public data that says what is
-shown next, to which rounds and with what chance. Answers are added up or kept out of sight; a *release* is the one door
-between the two sides: it is paid for, drawn once and durable before anybody sees it, and the next menu is a function of
-releases and public facts alone.
+*Policies with a menu.* Slates follow from what was published: a *menu* (menu.py) is public data that defines what is
+shown next, to which rounds and with what probability. Feedback is added up or stored in private. A *release* is the
+only way from private to public: it is charged, drawn once, and durable before anybody sees it. The next menu is a
+function of releases and public facts alone.
 
-*Policies that draw from secret scores*, as the paper's do: every slate passes through the door, and is paid for.
+*Policies that draw from secret scores*, as the paper's do: every slate is a private draw, and is charged.
 
-Where a policy says nothing else, it is replayed round by round, in Python; a snapshot holds its sums, and the menu that
-it shows; and it promises what its sums cost.
+Defaults: a policy is replayed round by round, in Python; a snapshot holds its sums, and its menu; and its guarantee is
+the cost of its sums.
 """
 
 from __future__ import annotations
