@@ -1,14 +1,10 @@
-"""A client of the service, of the standard library alone: asks for decisions, sends answers in groups, tries again.
+"""A client of the service, of the standard library alone: asks for decisions, reports feedback in groups, retries.
 
     with Client("http://127.0.0.1:8080", key) as shop:
         shown = shop.decide("home")                 # a slate of your own item names, and a token
         shop.answer(shown.token, click=2)           # returns at once; sent with others, until it is acknowledged
 
-An answer may be sent any number of times and counts once, so whatever fails on the way is tried again. A decision for
-somebody who has a name uses up one of her visits: it is asked for under a name of its own, and again under the same
-one. What is sent is padded, so that its length does not tell how much she said.
-
-Answers that the service refused, or that could not be sent, are logged when that happens (logger `diminuendo.client`)
+Feedback that the service refused, or that could not be sent, is logged when that happens (logger `diminuendo.client`)
 and counted (`refused`, `lost`); `flush` and `close` raise.
 """
 

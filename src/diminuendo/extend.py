@@ -1,11 +1,11 @@
-"""Extend: everything that a learner, an expert, an objective or a stream of your own is made of, and `register`.
+"""Extend: what a learner, an expert, an objective or a stream of your own is made of, and `register`.
 
     from diminuendo.extend import Entry, Frame, Learner, MenuPolicy, OneSlate, PrivateSum, register
 
-A learner is a *policy* on a *frame*: it says what is shown (`draw`, or a menu by `show`), when something is published
-(`due`, `release`), and what becomes of an answer (`learn`). What it does not say has a default: it is replayed round by
-round, a snapshot holds its `sums`, its `options` and the menu that it shows, and it promises what its sums cost. A
-*recipe* puts the parts together, and an `Entry` gives it a name (docs/how-to/your-own-learner.md).
+A learner is a *policy* on a *frame*. The policy defines what is shown (`draw`, or a menu by `show`), when something is
+published (`due`, `release`), and what feedback changes (`learn`). The rest has defaults: replay goes round by round, a
+snapshot holds its `sums`, its `options` and its menu, and the guarantee is the cost of its sums. A *recipe* puts the
+parts together, and an `Entry` gives it a name (docs/how-to/your-own-learner.md).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def register(
     A module of yours ends with `register(Entry("mine", recipe, ...))`; then `dim.make("mine", setting)` finds it.
 
     >>> from diminuendo.extend import register
-    >>> register(streams={"msweb": lambda: None})
+    >>> register(streams={"msweb": lambda: None})  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     diminuendo.errors.InvalidInput: ...

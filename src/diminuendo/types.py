@@ -1,9 +1,4 @@
-"""The vocabulary: what the rest of the package means by its words.
-
-An item is an integer from 0 to n_items - 1. A slate is the items shown to one person, in slot
-order. An objective is what one person feels about a slate: monotone, submodular, in [0, 1], and 0
-for the empty slate.
-"""
+"""Shared types. An item is an integer from 0 to n_items - 1. A slate is the items shown to one user, in slot order."""
 
 from __future__ import annotations
 

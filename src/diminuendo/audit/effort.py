@@ -1,8 +1,7 @@
-"""Effort: how hard an audit tries, in one place, and how often it may cry wolf.
+"""Effort: how hard an audit tries, and how often it may raise a false alarm.
 
-`quick` is for every day: it finds what is badly broken, and takes two minutes for everything that is shipped.
-`full` comes closer to what is true. A false alarm is as rare in the one as in the other: what chance there is of it
-is shared by all tests of one audit, and less effort only means that less is shown.
+`quick` finds what is badly broken, and takes two minutes for everything that is shipped; `full` comes closer to the
+true epsilon. False alarms are equally rare: their probability is shared by all tests of one audit.
 """
 
 from __future__ import annotations

@@ -1,12 +1,4 @@
-"""Findings: what one attack on one promise came to, and what counted guesses prove about epsilon.
-
-A finding never says that a learner is private. It says how large an epsilon the attacker can prove it to have at
-least, with what confidence, and whether that is more than was promised.
-
-An event that happens with chance p in one world and q in the other shows that epsilon is at least log((p - delta) / q).
-Chances are not known but counted, so p is taken as small and q as large as the counts allow (Clopper and Pearson), and
-the epsilon that remains is right except with the stated chance (docs/maths/audit.md, Theorems U1 and U2).
-"""
+"""Findings: what one attack on one guarantee showed, and what counted guesses prove about epsilon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit: every method against every promise, and what came of it.
+"""The audit: every method against every guarantee, and the findings.
 
 Each learner is attacked by each method that applies to it, also with contexts and exclusions where it takes them
 (variants.py); findings are put together and compared with what was promised. With faults it is the other way round:

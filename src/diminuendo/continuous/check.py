@@ -1,8 +1,7 @@
-"""Does an objective keep its promises on a box? Finds a counterexample, and says it in words.
+"""Checks an objective on points for what learners assume, on random points of a box.
 
-The promises: F(0) = 0, values in [0, 1], gradients that are those of the values, not negative (monotone), not rising
-when any entry rises (diminishing returns), no longer than `gradient_bound`, and changing no faster than `smoothness`.
-Points are random, with entries at the ends of the box among them: "nothing found" is evidence, not proof.
+Checked: F(0) = 0, values in [0, 1], gradients that match the values, are not negative (monotone), do not rise when any
+entry rises (diminishing returns), are no longer than `gradient_bound`, and change no faster than `smoothness`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Domains: the points that may be played. Compact, convex, and whatever lies below a point of it belongs to it too.
+"""Domains: the points that may be played. Compact, convex, and closed under taking less.
 
     Box(upper)                         0 <= x <= upper
     CappedSimplex(n, total, cap)       0 <= x <= cap, and entries add up to at most `total`

@@ -1,8 +1,8 @@
-"""The rounds of learners that play points: choose, observe, replay; late and second answers; snapshots.
+"""The rounds of learners that play points: choose, observe, replay, snapshots.
 
 What is played follows from running sums of gradients alone. Points change only when sums are released, after batches of
-rounds that are fixed beforehand; an answer counts until the batch of its round closes, which a later `choose` does. A
-subclass says which points a person is asked about, and what is played when sums come out.
+rounds that are fixed beforehand; feedback counts until the batch of its round closes, which a later `choose` does. A
+subclass defines at which points users are asked for gradients, and what is played when sums are released.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""Hindsight for continuous objectives: the continuous greedy algorithm on the sum of everybody's.
+"""Hindsight for continuous objectives: the continuous greedy algorithm on the sum of all users' objectives.
 
-Frank and Wolfe's steps, each of 1/steps towards the point that the gradient likes best, reach (1 - 1/e) of the best,
-up to smoothness * radius^2 / (2 steps) per person (docs/maths/continuous.md, Theorem C3 with regret 0). It looks at
-what everybody feels, so it is a yardstick, outside of every guarantee.
 References Bian, Mirzasoleiman, Buhmann & Krause (2017), AISTATS; Calinescu, Chekuri, Pal & Vondrak (2011), SICOMP 40.
 """
 
@@ -78,6 +75,12 @@ def total_value(objectives: Sequence[DRObjective], point: Floats) -> float:
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> from diminuendo.continuous import ConcaveOfLinear, total_value
+    >>> round(total_value([ConcaveOfLinear([1.0], curve="rational")] * 3, [1.0]), 6)
+    1.5
     """
     x = one_point(point, len(np.asarray(point)))
     return float(sum(times * objective.value(x) for objective, times in _distinct(objectives, len(x))))

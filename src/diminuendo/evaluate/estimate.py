@@ -1,18 +1,15 @@
-r"""What another policy would have earned with the people of a log, and how sure that is.
+"""What another policy would have earned with the users of a log, and how sure that is.
 
-    print(evaluate(log, (3, 1)))                                                # always right, and wide
+    print(evaluate(log, (3, 1)))                                                # always valid, and wide
     print(evaluate(log, (3, 1), method="doubly-robust", interval="normal"))     # for many rounds
 
-What is estimated is the mean payoff of the policy in the logged rounds, with these very people. They may differ,
-change, and react to what was published before their round. All that is random is the coins of the log, and their
-chances are known.
+The estimand is the mean reward of the policy in the logged rounds, with these very users. All that is random is the
+coins of the log, and their probabilities are known.
 
-Privacy    none: an estimate looks at answers. evaluate/private.py has one that may be published.
+Privacy    none: an estimate reads feedback. evaluate/private.py has one that may be published.
 Assumes    propensities are right; every round that was chosen is in the log, or left out by what was public before it;
-           the policy did not look at these answers; who answers late does not react to what was published or shown
-           meanwhile. Except for inverse-propensity with `always`: whatever the policy would show could have been shown.
-References Horvitz & Thompson (1952), JASA 47; Dudik, Langford & Li (2011), ICML, for doubly robust estimates;
-           Swaminathan & Joachims (2015), NIPS 28, for self-normalised ones.
+           the policy does not depend on this feedback; who responds late does not react to what was published or shown
+           meanwhile. Except for inverse-propensity with `always`: whatever the policy shows could have been shown.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
-"""A log: what a service has kept of its rounds, in the order in which they were chosen.
+"""A log: the rounds of a learner in the order in which they were chosen.
 
     log = Log(slots=2)
     decision = learner.choose()
-    log.add(decision)                 # at once: who is in the log must not depend on who answers
-    log.answer(decision, payoff)      # when her answer comes, if it does; the first one counts
+    log.add(decision)                 # at once: which rounds are in the log must not depend on who responds
+    log.answer(decision, payoff)      # when feedback arrives, if it does; the first one counts
 
-For each round it has the slate, the probability with which it was shown, and the payoff. Slates and propensities are
-public, and so is how many rounds there are; payoffs are not, nor is who has answered. A log is as private as what
-people said.
-
-A round without an answer has payoff 0. Whether somebody answers may depend on what she was shown, so leaving silent
-rounds out would favour slates that few answer to. With 0 for silence, what is estimated is payoff *and* answer, which
-is well defined for every slate, and is what learners count too.
+Slates and propensities are public, and so is how many rounds there are. Rewards are not, nor is who has responded.
+Whether a user responds may depend on what they were shown, so leaving rounds without a response out would favour
+slates to which few respond: such a round earns 0.
 """
 
 from __future__ import annotations

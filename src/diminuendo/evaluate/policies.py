@@ -1,17 +1,12 @@
-"""Policies to be judged: what somebody would have shown in each logged round.
+"""Policies to be judged: what another policy would have shown in each logged round.
 
-A policy says of a slate with what probability it would have shown it in a round. It must be public: fixed beforehand,
-or a function of what was published before that round. A policy that was chosen by looking at the very answers that
-judge it will look better than it is.
+A policy must be public: fixed beforehand, or a function of what was published before the round. One that was chosen by
+the feedback that judges it will look better than it is.
 
     (3, 1)                          always this slate, in this order
     {(3, 1): 0.5, (1, 0): 0.5}      each of several slates with its probability
     AnyOrder((3, 1))                these items, in whatever order the log shows them
     lambda number: ...              one of the former for each round, by its number
-
-Where payoffs do not depend on the order, `AnyOrder` has more rounds to go by: after random slates k! times as many. Of
-all policies that show this set it is one that orders it nearly as the log does, learned from the rounds before
-(docs/maths/off-policy.md, Lemma V4).
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
-r"""Lazy Hedge: an expert that keeps its item, and draws another now and then, by the law of Hedge all the same.
+"""Lazy Hedge: an expert that holds its item, and draws another now and then, by the law of Hedge all the same.
 
-Between two draws it hears of a batch of B rounds in which item a gains X(a), at most B. Then it keeps its item x with
-probability exp(-rate * (2 B - X(x))), and otherwise draws in proportion to exp(rate * total gains). Whatever the gains,
-its item is at any time distributed as Hedge's would be (docs/maths/lazy.md, Theorem Z1): weights count losses 2 - gain,
-so that all of them shrink, and who is kept is kept by as much as its own weight has shrunk.
+Weights count losses 2 - gain, so that all of them shrink, and an item is kept with the factor by which its own weight
+has shrunk. That is private for two reasons. A user touches one coin, that of their batch, whose chances are never
+close to 0 because every loss is at least 1; and draws are few, at most one in 1 / (2 rate) rounds.
 
-It is private for two reasons. A person touches one coin, that of her batch, whose chances are never close to 0
-because every loss is at least 1; and draws, of which there are few, one in 1 / (2 rate) rounds at most.
-
-Regret     that of Hedge with the same rate, for gains that do not depend on its draws (Theorem Z5).
-Guarantee  none by itself: a learner counts coins and draws (learners/released/lazy.py, Theorem Z3).
+Regret     that of Hedge with the same rate, for gains that do not depend on its draws (docs/maths/lazy.md, Theorem Z5).
+Guarantee  none by itself: a learner accounts for coins and draws (learners/released/lazy.py, Theorem Z3).
 References Geulen, Vocking & Winkler (2010), COLT, for the shrinking dartboard; Asi, Feldman, Koren & Talwar (2023),
            COLT, and Asi, Koren, Liu & Talwar (2024), NeurIPS 37, for its privacy.
 """

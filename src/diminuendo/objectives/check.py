@@ -1,8 +1,7 @@
-"""Does an objective keep its promises? Finds a counterexample, and says it in words.
+"""Checks an objective for what learners assume: normalised, in [0, 1], monotone, submodular, with matching gains.
 
-The promises: f(empty) = 0, values in [0, 1], more never hurts (monotone), the same item adds less to
-a larger slate (submodular), and `gains` agrees with `value`. Small objectives are checked on every
-set; larger ones on random chains, so that "nothing found" is then evidence and not proof.
+Small objectives are checked on every set. Larger ones are checked on random chains, where finding nothing is evidence
+and not proof.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Oracle: any Python function of a set.
-
-The most general objective and the slowest: gains cost one call per item. Nothing is compiled, so a
-stream of oracles is replayed round by round.
-"""
+"""Oracle: any Python function of a set, the most general objective and the slowest."""
 
 from __future__ import annotations
 

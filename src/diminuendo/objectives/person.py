@@ -32,12 +32,16 @@ class Person:
 
     `People.__getitem__` and `person` make them; they satisfy the `Objective` protocol.
 
-    Attributes
+    Parameters
     ----------
     family : Family
         Public form of the objective.
     n_items : int
         Number of items.
+    table : NamedTuple of arrays
+        Rows of users, as `Family.table` returned them.
+    index : int
+        The row.
 
     Examples
     --------

@@ -54,6 +54,16 @@ def checked_rows(matrix: Matrix, n_columns: int, *, column: str, quantity: str) 
     ------
     InvalidInput
         Naming the row and the rule, and no value of a user.
+
+    Examples
+    --------
+    >>> from diminuendo.extend import checked_rows
+    >>> checked_rows([[0.0, 0.5], [1.0, 0.0]], 2, column="item", quantity="probability").columns.tolist()
+    [1, 0]
+    >>> checked_rows([[0.0, 7.0]], 2, column="item", quantity="probability")
+    Traceback (most recent call last):
+        ...
+    diminuendo.errors.InvalidInput: Row 0, item 1: the probability must be in [0, 1].
     """
     starts, columns, values, (height, width) = _arrays(matrix)
     if width != n_columns:

@@ -1,8 +1,7 @@
-"""Greedy in hindsight with a slate for each type of people: what contexts could be worth, and how much of it is chance.
+"""Greedy in hindsight with a slate for each context id: what contexts could be worth, and how much of that is chance.
 
-A *type* is what is known of somebody when she comes (streams/contexts.py). Greedy on each type's people alone overfits:
-a type of three people gets a slate made for these three. So the same is done with labels that say nothing, people's own
-dealt out again at random; what that earns above one slate for everybody is chance, and only the rest is knowledge.
+Greedy on the users of each id overfits. So the same is done with labels that say nothing, the users' own in random
+order: what these earn above one slate for all is chance, and only the rest is information.
 """
 
 from __future__ import annotations

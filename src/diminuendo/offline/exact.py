@@ -1,15 +1,14 @@
-"""The best slate in hindsight, with a proof: lower and upper bounds that meet, or say how far apart they are.
+"""The best slate in hindsight, with a proof: lower and upper bounds that meet, or how far apart they are.
 
-`branch`  depth-first search over slates. A prefix S that cannot beat the best slate found, because F(S) plus
-          the largest remaining gains is too small, is cut off. Works for any objective, and by rules: what is pinned
-          comes first, and what a cap keeps away adds nothing.
+`branch`  depth-first search over slates. A prefix S is cut off if F(S) plus the largest remaining gains cannot beat the
+          best slate so far. Works for any objective, and with rules: pinned items come first, and items that a cap
+          excludes add nothing.
 `milp`    every family has linear ceilings over F that touch it at a given slate. A mixed-integer program over the N
-          items and the ceilings so far gives a slate and an upper bound; the slate gives a lower bound and
-          another ceiling, until they meet. People enter only through ceilings, so that the program stays small
-          however long the stream. (Benders decomposition, as in Cordeau, Furini & Ljubic 2019, EJOR 275, here
-          for every family with a concave form.)
+          items and the ceilings so far gives a slate and an upper bound; the slate gives a lower bound and another
+          ceiling, until they meet. Users enter only through ceilings, so the program stays small however long the
+          stream is (Benders decomposition).
 
-Bounds are means per person. Those of `milp` are stated with the solver's own tolerance added.
+Bounds are means per user. Those of `milp` include the solver's tolerance.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
 """Greedy in hindsight: add the item that helps most, k times. At least 1 - 1/e of the best possible.
 
-Three ways to the same idea. `plain` asks everybody about every item every time. `lazy` finds the same items
-and asks less: of people, only those whom the last item moved; of functions, only about items whose old gain,
-which can only have fallen, could still win. `stochastic` asks about a random few items, and loses a little.
-Ties go to the smaller item number. `data_bound` says what no slate can exceed.
+`plain` evaluates every item for every user in every step. `lazy` finds the same items with fewer evaluations: of
+people, only those whom the last item moved; of functions, only items whose earlier gain, which can only have fallen,
+could still win. `stochastic` evaluates a random few items, and loses a little. Ties go to the smaller item.
+`data_bound` bounds what any slate can earn.
 
-By rules (rules.py) the next item is the best that they leave; at least 1/2 of the best slate by the same rules, or 1/3
-where slots have items of their own and there are caps (fitting.py).
-
-References: Nemhauser, Wolsey & Fisher (1978), Mathematical Programming 14; Minoux (1978) for lazy;
-Mirzasoleiman et al. (2015), AAAI, for stochastic.
+With rules (rules.py) the next item is the best that they leave; fitting.py has the approximation factors.
 """
 
 from __future__ import annotations

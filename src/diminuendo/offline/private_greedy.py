@@ -1,22 +1,18 @@
-r"""Private greedy: k items for everybody at once, each drawn in proportion to exp(rate * what it adds).
+"""Private greedy: k items for all users at once, each drawn with probability proportional to exp(rate * its gain).
 
-Non-private greedy takes the item that adds most to what people have. Here each pick is a draw by the exponential
-mechanism among the items not yet taken; the more people there are, the closer it is to greedy.
+Each pick is a draw by the exponential mechanism among the items not yet taken; the more users there are, the closer it
+is to greedy. A user's gains are clipped to [0, 1], and further to what is *left* of the user: one unit minus what
+earlier picks gave them (streams/walks.py). An objective that is monotone with values in [0, 1] never meets the second
+bound; it is what makes `pure` and `telescoping` cheap.
 
-A person's gains are cut to [0, 1], and further to what is *left* of her: one unit less what earlier picks gave her
-(streams/walks.py). People whose objective is monotone with values in [0, 1] never notice the second cut; it is what
-makes `pure` and `telescoping` cheap.
-
-Three ways to count, all proved in docs/maths/private-greedy.md, for one person replaced by another:
+Three ways of accounting, all proved in docs/maths/private-greedy.md, replacing one user's objective:
 
     pure         (k + 1) * rate, not the 2 k * rate of adding up draws          Theorem G1, b
     zcdp         k draws, each within an interval of 2 * rate                   Theorem G1, a
     telescoping  delta = tanh(rate / 2) exp(-epsilon / (e^rate - 1)), any k     Theorem G3
 
-Guarantee  `PrivateSlate.guarantee`. The slate is all that may be published: its value and gains are not in the result.
-Utility    E F(slate) >= c (best - k (log N / rate + people / 2^20)), c = 1 - (1 - 1/k)^k >= 1 - 1/e  (Theorem G2).
-Assumes    exact draws (docs/maths/exponential.md). The number of people and of items is public. Excludes timing.
-References Gupta, Ligett, McSherry, Roth & Talwar (2010), SODA; Mitrovic, Bun, Krause & Karbasi (2017), ICML.
+Guarantee  `PrivateSlate.guarantee`. Only the slate may be published: its value and gains are not in the result.
+Assumes    exact draws (docs/maths/exponential.md). The numbers of users and of items are public. Excludes timing.
 """
 
 from __future__ import annotations

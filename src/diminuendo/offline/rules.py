@@ -1,13 +1,10 @@
-"""Rules of slates: which items each slot may show, which are always shown, and of which only a few. All public.
+"""Rules of slates: eligible slots, pinned items, and caps on sets of items. All public.
 
     SlateRules(pinned=[7], caps=[([0, 1, 2, 3], 2), ([0, 1], 1)], eligible=[range(10), range(20), range(20)])
 
-`eligible`: for each slot its items. `pinned`: items that are always shown, {slot: item}, or a list for the first slots.
-`caps`: pairs of items and how many of them are shown at most, such as two of one brand. Any two of these sets are
-disjoint, or one is inside the other (a laminar family): two of a brand, three of all brands of one maker.
-
-Rules are said before anybody comes and have nothing to do with answers, so keeping them costs no privacy
-(docs/maths/rules.md). What a slate that grows may still take is worked out in fitting.py.
+Capped sets form a laminar family: two of a brand, three of all brands of one maker. Rules are set without looking at
+feedback, so keeping them costs no privacy (docs/maths/rules.md, Lemma Y1). What a slate that grows may still take is in
+fitting.py.
 """
 
 from __future__ import annotations

@@ -193,6 +193,13 @@ def fi_pure(
     Notes
     -----
     (epsilon, 0)-DP in real arithmetic (Theorem P4 of docs/maths/paper.md); not for serving users.
+
+    Examples
+    --------
+    >>> from diminuendo import paper
+    >>> learner = paper.fi_pure(20, 3, rounds=1_000, epsilon=1.0)
+    >>> learner.guarantee.delta, learner.guarantee.exact, learner.guarantee.proof
+    (0.0, False, 'docs/maths/paper.md, Theorem P4')
     """
     setting = Setting(n_items, slots, rounds, "full", epsilon, 0.0)
     return pure_experts.calibrated(setting, calibration, ledger=ledger, coins=coins)
@@ -248,6 +255,13 @@ def bandit_dp(
     Notes
     -----
     Theorems P2 and P3 of docs/maths/paper.md.
+
+    Examples
+    --------
+    >>> from diminuendo import paper
+    >>> printed = paper.bandit_dp(20, 3, 100_000_000, epsilon=1.0, delta=1e-6, calibration="paper")
+    >>> printed.parameters["resample"], printed.parameters["cap"], round(printed.claim.epsilon, 6)
+    ('all', None, 1.0)
     """
     setting = Setting(n_items, slots, rounds, "bandit", epsilon, delta)
     return algorithm_3.calibrated(
@@ -300,6 +314,14 @@ def continuous(
     Notes
     -----
     Theorems C1 to C6 of docs/maths/continuous.md.
+
+    Examples
+    --------
+    >>> from diminuendo import paper
+    >>> from diminuendo.continuous import Box
+    >>> learner = paper.continuous(Box([1.0, 1.0]), 1_000, epsilon=1.0, gradient_bound=1.0, smoothness=1.0)
+    >>> learner.noise, learner.guarantee.delta, learner.guarantee.exact
+    ('gamma', 0.0, False)
     """
     return MetaFrankWolfe(
         domain,
@@ -333,6 +355,13 @@ def streeter_golovin(n_items: int, slots: int, rounds: int, *, coins: Coins | No
     -------
     Learner
         With expected regret at most 2 sqrt(k T log N).
+
+    Examples
+    --------
+    >>> from diminuendo import paper
+    >>> learner = paper.streeter_golovin(50, 5, rounds=10_000)
+    >>> learner.name, round(learner.parameters["rate"], 4)
+    ('streeter-golovin', 0.0442)
     """
     return StreeterGolovin.for_setting(Setting(n_items, slots, rounds, "full"), coins=coins)
 
@@ -352,6 +381,13 @@ def streeter_golovin_bandit(n_items: int, slots: int, rounds: int, *, coins: Coi
     Returns
     -------
     Learner
+
+    Examples
+    --------
+    >>> from diminuendo import paper
+    >>> learner = paper.streeter_golovin_bandit(50, 5, rounds=1_000_000)
+    >>> learner.name, round(learner.parameters["exploring"], 4)
+    ('streeter-golovin-bandit', 0.2902)
     """
     return StreeterGolovinBandit.for_setting(Setting(n_items, slots, rounds, "bandit"), coins=coins)
 

@@ -75,6 +75,10 @@ def printed_hedge(n_items: int, rounds: int, rate: float) -> float:
     -------
     float
         Expected regret of one expert, at most; T or more says nothing.
+
+    See Also
+    --------
+    hedge : the proved bound.
     """
     n_items, rounds, rate = checked_run(n_items, rounds, rate)
     return rate * rounds + math.log(n_items) / rate

@@ -79,6 +79,13 @@ def day_forecast(found: Plan, day: PerDay | float, today: float | None = None) -
     ------
     InvalidInput
         If `today` is more than the users of a day.
+
+    Examples
+    --------
+    >>> from diminuendo.plan import day_forecast, plan
+    >>> forecast = day_forecast(plan(50, 5, 2_000), day=100, today=30)  # with_prices() adds forecasts for epsilons
+    >>> round(forecast.chance, 1), round(forecast.hindsight, 1), forecast.today
+    (34.1, 86.2, 30)
     """
     day = day if isinstance(day, PerDay) else PerDay(day)
     if today is not None and not 0 <= today <= day.people:

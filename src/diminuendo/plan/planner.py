@@ -387,6 +387,14 @@ def candidate(name: str, setting: Setting) -> Candidate:
     ------
     InvalidInput
         If it cannot be made for the setting.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> from diminuendo.plan import candidate
+    >>> one = candidate("fi-dp", dim.Setting(50, 5, 20_000, "full"))
+    >>> one.bound > 0, one.says_something(20_000), one.guarantee.epsilon <= 1
+    (True, False, True)
     """
     kind = LEARNERS[name]
     with warnings.catch_warnings(record=True) as caught:
@@ -440,6 +448,14 @@ def pick(
     name, why : str
         Random slates if there is nothing to learn. Otherwise the rules of learners/recommend.py; if none applies,
         or a bound is wanted, the least proved regret among learners whose guarantee is within the budget.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> from diminuendo.plan import candidate, pick
+    >>> setting = dim.Setting(50, 5, 20_000, "full", delta=0.0)
+    >>> pick([candidate("epoch-greedy", setting)], setting)[0]
+    'epoch-greedy'
     """
     people = "1 person" if setting.rounds == 1 else f"{setting.rounds:,} people"
     if setting.n_items == setting.slots or setting.rounds == 1:

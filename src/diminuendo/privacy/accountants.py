@@ -1,13 +1,13 @@
-"""Accountants: from events to (epsilon, delta). They know no mechanism, only events, and refuse what they do not know.
+"""Accountants: from events to (epsilon, delta). They know no mechanism, only events, and refuse events without a rule.
 
     pure                 pure costs add: (epsilon, 0)
     zcdp                 squares of costs add, converted once by the tight formula; the default
-    continuous-gaussian  exact for Gaussian noise, real or rounded to whole numbers, and for nothing else
+    continuous-gaussian  exact for Gaussian noise, real or rounded to integers, and for nothing else
     advanced             advanced composition as the paper uses it, for comparison
 
-Costs are added as fractions, so nothing drifts, and converted once, rounding outward: those that everybody pays, and
-batch by batch those that not everybody does (Theorem A7). `rounds` is how many rounds one person may own: pure costs
-grow by that factor, zCDP and squares of mu by its square (Theorem A6). Proofs in docs/maths/accounting.md.
+Costs are added as fractions, so nothing drifts, and converted once, rounding outward. Costs that all users pay are
+added first, then batch by batch those that not all users pay (Theorem A7). A user with `rounds` rounds pays that
+factor with pure costs, and its square with zCDP and squares of mu (Theorem A6). Proofs are in docs/maths/accounting.md.
 """
 
 from __future__ import annotations

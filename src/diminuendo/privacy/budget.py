@@ -1,4 +1,4 @@
-"""Budgets and guarantees: what is asked, and what is proved. Whom it protects is a field of both."""
+"""Budgets and guarantees: what may be spent, and what is proved. The adjacency is a field of both."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Events: what a release costs, as data.
 
-A mechanism says what it does as events; an accountant, which knows no mechanism, turns events into a guarantee. An
-event holds public facts only and never changes its meaning: ledgers keep events for years.
-
-Costs are floats, rounded up by whoever made the event; sums of them are taken exactly (fractions), not in floats.
+A mechanism reports events, and an accountant, which knows no mechanism, turns events into a guarantee. An event holds
+public facts only, and its meaning never changes: ledgers keep events for years. Costs are floats, rounded up by whoever
+made the event; sums of them are exact fractions.
 """
 
 from __future__ import annotations

@@ -1,19 +1,16 @@
-"""The ledger: the budget of one population, what was charged to it, what was drawn on it, what is left.
+"""The privacy ledger of one population: its budget, what was charged, what was published, what is left.
 
-    with Ledger.open("people.ledger", Budget(1.0, 1e-6)) as ledger:
+    with Ledger.open("population.ledger", Budget(1.0, 1e-6)) as ledger:
         paid = ledger.buy(event, "wishes", "of spring")  # refused, or on disk when this returns
-        paid.once("000000", draw, secret)              # drawn once, kept, entered, and only then published
+        paid.once("000000", draw, secret)                # drawn once, stored, entered, and only then published
 
-A charge is checked as a whole before anything is written, and written and synced before the caller may draw. So
-whatever the moment of a crash, what was spent is never less than what could have been drawn. What is drawn is kept
-beside the ledger, and entered with its hash: after a crash it is published as it was, and if it was lost, it is not
-drawn again. A file cut back to an older state looks like an older file: keep `head` elsewhere and hand it to `open`.
+A charge is checked as a whole before anything is written, and written and synced before the caller may draw. So after a
+crash at any moment, what was spent is never less than what could have been drawn. A release is stored beside the ledger
+and entered with its hash: after a crash it is published as it was, and if it was lost, it is not drawn again. A file
+that was rolled back looks like an older file: note `head` elsewhere and hand it to `open`.
 
-Beside it, too, is who has had which of her rounds (`visits_of`), for learners that limit them. Files are one kind of
-books; `Ledger.on` takes any other (privacy/books).
-
-One process holds a ledger at a time, and its forked children may not charge. A charge takes no longer as the ledger
-grows. Theorem A7 of docs/maths/accounting.md: events may be chosen in the light of everything released before.
+The rounds of each user are recorded beside the ledger too (`visits_of`), for learners that limit them. Files are one
+backend; `Ledger.on` takes any other (privacy/books). A charge takes no longer as the ledger grows.
 """
 
 from __future__ import annotations

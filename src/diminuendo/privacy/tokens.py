@@ -1,19 +1,18 @@
-"""Tokens: decisions as short signed texts, for answers that come back through other people's hands.
+"""Tokens: decisions as short signed texts, for feedback that comes back through other hands.
 
-    tokens = Tokens({1: secrets.token_bytes(32)})     # keys by number; keep them as you keep passwords
+    tokens = Tokens({1: secrets.token_bytes(32)})     # keys by number; store them as you store passwords
     token = tokens.sign(decision)                     # 48 letters, digits, - and _
     learner.observe(tokens.read(token), feedback)     # refused unless one of these keys signed it
 
-A token holds which round of which life it is for, and nothing else. Both are public. The slate is not in it: the
-learner remembers what it showed, and where contexts are private or people exclude items the slate is hers alone, while
-texts that travel are logged on their way. So whoever finds a token learns that there was such a round. But whoever has
-it may answer in her name, once and before her deadline, as she may: send it to her alone, in bodies, not in addresses.
+A token names a round and the incarnation of the learner, both public, and nothing else. The slate is not in it: under
+private contexts or exclusions the slate is the user's alone, and texts that travel are logged. Whoever holds a token
+may report feedback for its user, once and before the deadline: send it to them alone, in bodies and not in addresses.
 
-Format     36 bytes in base64 for URLs: version 1, number of the key 1, round 8, life 8, MAC 18. The MAC is BLAKE2b with
-           a key, over all that comes before it, and is compared in constant time. 36 is a multiple of 3: a token has
-           one spelling.
-Rotation   give the new key beside the old one, and sign with it; leave the old one out when the last answers to what it
-           signed are too late to count.
+Format     36 bytes in base64 for URLs: version 1, number of the key 1, round 8, life 8, MAC 18. The MAC is keyed
+           BLAKE2b over all that comes before it, compared in constant time. 36 is a multiple of 3: a token has one
+           spelling.
+Rotation   add the new key, and sign with it; drop the old key when the last feedback on what it signed comes too late
+           to count.
 Assumes    that keys are secret. A MAC hides nothing.
 """
 

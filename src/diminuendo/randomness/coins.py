@@ -1,11 +1,9 @@
-"""Coins: where random words come from. Always an argument, secure by default, and always two streams.
+"""Sources of randomness: always an argument, secure by default, and always two streams.
 
-*Public coins* hide nothing and may be published: who explores, which item is probed, slates drawn from released
-scores. *Secret randomness* is what privacy rests on: noise, and draws from secret scores. It is used once, and is never
-logged, kept in a snapshot or derived from anything that gets out. Each has a stream of its own, and a type of its own
-by which it is passed on (words.py), so that neither can stand in for the other.
-
-`SystemCoins` asks the operating system. `SeededCoins` repeats itself, for simulation and tests only.
+*Public coins* hide nothing and may be published: who explores, which item is probed, slates drawn from releases.
+*Secret randomness* is what privacy rests on: noise, and draws from secret scores. It is used once, and is never logged,
+stored in a snapshot, or derived from anything that is published. Each has a stream of its own and is passed on as a
+type of its own (words.py), so that neither can stand in for the other.
 """
 
 from __future__ import annotations

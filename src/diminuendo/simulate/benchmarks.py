@@ -1,7 +1,4 @@
-"""Benchmarks: what hindsight and chance reach on a stream, and the regret of single slots. Not private.
-
-Everything here looks at what people wanted, for evaluation. Values are means per round.
-"""
+"""Benchmarks: what hindsight and chance reach on a stream, and the regret of single slots. Not private."""
 
 from __future__ import annotations
 
@@ -182,6 +179,15 @@ def expert_regrets(stream: Stream, slates: Items) -> Floats:
     ndarray of float, shape (slots,)
         What the slot's best fixed item would have added to the slots before it, minus what was added. The sum of
         the positive ones bounds the (1 - 1/e)-regret of the run (Theorem 2 of docs/maths/hedge.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import diminuendo as dim
+    >>> from diminuendo.simulate import expert_regrets
+    >>> users = dim.People(dim.NoisyOr(), [[1.0, 0.0], [1.0, 0.0]])
+    >>> expert_regrets(users, np.array([[1], [0]])).tolist()  # item 0 would have earned 2 of 2, and 1 was earned
+    [0.5]
     """
     found = ExpertRegrets(slates.shape[1], stream.n_items)
     found.add(stream, slates)

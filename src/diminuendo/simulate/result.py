@@ -1,6 +1,6 @@
-"""What a simulation finds: results of single runs, and runs of one setting next to what hindsight reaches.
+"""What a simulation measures: single runs, and runs of one setting beside what hindsight reaches.
 
-Payoffs, regrets and slates are for evaluation: they are made with everybody's wishes known, and are not private.
+Rewards, regrets and slates are for evaluation: they are computed from all users' preferences, and are not private.
 """
 
 from __future__ import annotations

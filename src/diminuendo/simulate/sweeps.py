@@ -1,8 +1,6 @@
 """Sweeps: learners x budgets x slots x rounds x seeds x streams, each combination a run of its own.
 
-What is finished is kept in `out` at once, so that a sweep that was stopped, killed or interrupted goes on where it was.
-The same seeds give the same rows, whoever does the work; only `seconds` differ, and `alpha_regret` where the
-optimum was not proven within its time limit. Payoffs and regrets are for evaluation and are not private.
+Finished runs are stored in `out` at once, so that a sweep that was stopped goes on from there.
 """
 
 from __future__ import annotations
@@ -89,7 +87,7 @@ def sweep(
     slots : int or sequence of int
         Number of items in a slate.
     rounds : int or None, or a sequence of these, optional
-        The first so many users of every stream; None: all.
+        Number of users of every stream, from the first on; None: all.
     epsilons : float or sequence of float, default 1.0
         Budgets. Learners that ignore them are run once for all.
     learners : str or sequence of str, default ("nonprivate", "random")

@@ -1,16 +1,9 @@
-"""Contexts: what is known of a person when she comes, as columns whose values are listed beforehand.
+"""Contexts: what is known of a user when they arrive, as features whose categories are listed beforehand.
 
     Contexts(country=["DE", "FR", "other"], hour=24)
 
-A *column* is one thing that may be known, such as a country; its *values* are listed before anybody comes, and a number
-stands for the whole numbers from 0 on. A *type* is what is known of somebody in all columns together. In each column it
-may also be that nothing is known: that is part of every column, and needs no value of its own. Types are numbered, and
-type 0 is somebody of whom nothing is known.
-
-*Public contexts*: everybody may know them, her slate too. *Private contexts*: what all others see hides her context and
-her answer together, while her own slate shows what her context was (docs/maths/contexts.md). So a private context that
-cannot be read is never an error, which somebody else might see: it is taken for `other`, where that is a value of the
-column, or for not known.
+A *context id* (type) stands for what is known in all features together; id 0 is a user of whom nothing is known. "Not
+known" is part of every feature and needs no category of its own.
 """
 
 from __future__ import annotations

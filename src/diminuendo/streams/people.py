@@ -1,7 +1,7 @@
-"""Streams: the people who arrive, in order, each with an objective.
+"""Streams: the users who arrive, in order, each with an objective.
 
-`People` is a table of one family (scipy CSR underneath) that compiled code can walk. `Functions` is for arbitrary
-Python functions, which nothing can compile.
+`People` is a table of one family, as sparse rows that compiled code reads. `Functions` is for arbitrary Python
+functions.
 """
 
 from __future__ import annotations

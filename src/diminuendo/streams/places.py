@@ -1,8 +1,4 @@
-"""Places: people at points on the earth, sites that may serve them, best match wins.
-
-A person at distance km from the nearest chosen site is served to the extent max(0, 1 - km / reach).
-The sites are public and must not be chosen from the people; a fixed grid will do.
-"""
+"""Places: users at points on the earth, sites that may serve them, the nearest shown site counts."""
 
 from __future__ import annotations
 

@@ -64,10 +64,23 @@ class Cells:
 
 
 class OpenBatch:
-    """Clips and adds up what people contribute to the open batch, and to later ones.
+    """Clips and adds up users' contributions to the open batch of a sum, and to later ones. Base class of sums.
 
-    `across`: that many entries, which are size / across apart, lie side by side in memory, as the slots of an item;
-    who adds to all of them at once is faster. Nothing else depends on it.
+    Parameters
+    ----------
+    size : int
+        Length of the vectors.
+    clip : Clip
+        Contribution bounding.
+    schedule : Schedule
+        When batches close.
+    across : int, default 1
+        Memory layout: this many entries, `size / across` apart, lie side by side. Results do not depend on it.
+
+    Raises
+    ------
+    InvalidInput
+        If `size` is no multiple of `across`.
     """
 
     __getstate__ = refuse_copies
@@ -97,15 +110,28 @@ class OpenBatch:
 
     @property
     def batch(self) -> int:
-        """The open batch, which is published next."""
+        """The number of the open batch, which is published next."""
         open_: int = self._marks.item(0)
         return open_
 
     def add(self, values: Any, indices: Any = None, *, batch: int | None = None) -> None:
-        """One person's contribution: a whole vector, or values at rising indices.
+        """Add one user's contribution of one round. Call it once per round: what it is given is clipped together.
 
-        `batch`: the one that her round belongs to; without it, the open one. If it has closed, nothing is added, and
-        the reply is the same.
+        Parameters
+        ----------
+        values : array of float
+            A vector of length `size`; or the values at `indices`. Whatever they are, they are clipped; NaN counts
+            as 0.
+        indices : array of int, optional
+            Rising positions of the values.
+        batch : int, optional
+            The batch of the user's round. By default the open one. If it has closed, nothing is added, and this
+            returns None all the same.
+
+        Raises
+        ------
+        InvalidInput
+            If shapes do not fit, or more rounds contribute than the schedule has. Messages repeat no value.
         """
         if indices is None:
             row, places = dense_row(values, self.size), np.arange(self.size)
@@ -118,7 +144,20 @@ class OpenBatch:
                 self._add(np.array([0, len(places)]), places, row, cells)
 
     def add_rows(self, rows: Any, *, batch: int | None = None) -> None:
-        """Many people's contributions at once: one per row of a scipy CSR matrix."""
+        """Add many users' contributions, one for each row.
+
+        Parameters
+        ----------
+        rows : scipy sparse array, shape (n_users, size)
+            Each row is clipped by itself.
+        batch : int, optional
+            As in `add`.
+
+        Raises
+        ------
+        InvalidInput
+            As `add`.
+        """
         starts, places, values = csr_rows(rows, self.size)
         if self.clip.norm == "cell" and (np.diff(starts) > 1).any():
             raise InvalidInput("This sum takes one entry per person; some rows have more.")

@@ -1,11 +1,9 @@
-r"""Clipping: whatever one person contributes becomes a few whole numbers of bounded norm, by construction.
+"""Clipping: each user's contribution becomes a few integers of bounded norm, by construction.
 
-    NaN -> 0;  cut each entry to [0, ceiling];  scale all entries together to the bound;  round down to ticks;
-    check the norm in whole numbers, and take ticks off the largest entry while it is too large.
+    NaN -> 0;  cut each entry to [0, ceiling];  scale all entries to the bound;  round down to fixed-point units;
+    check the norm in integers, and take units off the largest entry while it is too large.
 
-Rounding down matters: rounding to the nearest could add half a tick to every entry, and 41 percent to the norm. After
-the check the sensitivity is a fact about whole numbers, for any input whatever (docs/maths/sums.md, Lemma S0). Entries
-that are not negative make two contributions differ by sqrt(2) * bound at most, not 2 * bound.
+Rounding down matters: rounding to the nearest could add half a unit to every entry, and 41 percent to the norm.
 """
 
 from __future__ import annotations

@@ -1,24 +1,22 @@
-r"""Private counts: people add to cells that are opened together, published once with noise, and then forgotten.
+"""Private counts: users add to bins that are opened together, published once with noise, and then wiped.
 
     counts = PrivateCounts(cost=Laplace(1.0), ticks=1, ledger=ledger)
-    counts.open(sensitivity=[1, 1, 2, 2, 2])    # five cells; how much one person may move at most, in all of hers
-    counts.add([3], [1])                        # one person: a tick in cell 3
-    published = counts.release(secret)          # one number per cell, in units, with noise
+    counts.open(sensitivity=[1, 1, 2, 2, 2])    # five bins; how much one user may move at most, in all of theirs
+    counts.add([3], [1])                        # one user: a unit in bin 3
+    published = counts.release(secret)          # one number per bin, in units, with noise
 
-Cells that are opened together are a *lot*. Several may be open at once, each for people of its own: they are published
-in the order in which they were opened, unless `release` and `forget` are told otherwise.
-How many cells there are, and what they are for, may depend on everything published before: nothing is published twice
-about the same person, so there is nothing to plan ahead and no running total to protect. Whoever calls decides at
-`choose()`, by public facts, which cells a person may add to. They are cells of equal `sensitivity`, the largest L1
-distance between any two contributions to them: 1 where she adds up to one unit to one given cell (a payoff, yes or no),
-2 where she adds a unit to one of several (which slot was clicked; none at all is allowed). `ExactCounts` are published
-as they are: they show what the noise costs.
+Several histograms may be open at once, each for users of its own. They are published in the order in which they were
+opened, unless `release` and `forget` name another. How many bins there are, and what they are for, may depend on
+everything published before: nothing is published twice about the same user, so nothing is composed. The caller decides
+at `choose()`, by public facts, to which bins a user may add. The `sensitivity` of these bins is the largest L1 distance
+between any two contributions to them: 1 if a user adds up to one unit to one given bin (a reward, yes or no), 2 if they
+add a unit to one of several (which slot was clicked; none at all is allowed).
 
-Guarantee  (epsilon, 0), whatever people say: each cell has discrete Laplace noise of scale sensitivity / epsilon
+Guarantee  (epsilon, 0), whatever users report: each bin has discrete Laplace noise of scale sensitivity / epsilon
            (docs/maths/counts.md, Theorem B1).
-Assumes    one `add` per person-round, to cells that were hers when her slate was chosen; cells open and close at public
-           times. All cells are published, also where nobody added anything.
-Excludes   timing, and the memory of the process: cells hold what people said.
+Assumes    one `add` per round, to bins that were the user's when their slate was chosen; bins open and close at public
+           times. All bins are published, also those to which nobody added.
+Excludes   timing, and the memory of the process: bins hold users' contributions.
 """
 
 from __future__ import annotations

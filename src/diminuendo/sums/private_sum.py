@@ -1,24 +1,23 @@
-r"""A private running sum: people add vectors, and the sum so far is published with noise, a known number of times.
+"""A private running sum: users add vectors, and the sum so far is published with noise, a known number of times.
 
     budget = Budget(epsilon=1.0, delta=1e-6)
-    ledger = Ledger.open("people.ledger", budget)
+    ledger = Ledger.open("population.ledger", budget)
     total = PrivateSum(294, schedule=equal(rounds=30_000, batches=20), cost=budget.share(), ledger=ledger)
     total.add(vector)                          # or total.add(values, indices)
     published = total.release(secret)          # the running sum, in units, with noise
 
-A contribution is clipped to whole ticks (clip.py) and added to the open batch. A release closes the batch, combines
-batches by the strategy (strategies/base.py) in whole numbers, adds discrete noise to every entry, keeps the result with
-the ledger, and only then decodes and returns it. An empty batch is released like any other. All releases are paid for
+A contribution is clipped to integers (clip.py) and added to the open batch. A release closes the batch, combines
+batches by the strategy (strategies/base.py) in integers, adds discrete noise to every entry, stores the result with
+the ledger, and only then decodes and returns it. An empty batch is released like any other. All releases are charged
 when the sum is made. After a crash, make it again with the same arguments and `restore` a snapshot: releases made
-since then are published as they were, not drawn again. What was added since the snapshot is lost. `ExactSum` takes
-contributions by the same rules and is published as it is: it shows what the noise costs.
+since then are published as they were, not drawn again; what was added since the snapshot is lost.
 
 Guarantee  `event`: with Gaussian noise rho-zCDP, rho = sensitivity^2 * square / (2 sigma^2) (docs/maths/sums.md,
            Theorems S1 and S3); with Laplace noise (epsilon, 0), epsilon = sensitivity * total / scale (Theorem S2).
-Assumes    one `add` per person-round, whose vector depends on that person and on what was published before, and on
-           nobody else; releases at public times (schedule.py). Whatever one person says in one round is one vector:
-           stack it, so that it is clipped together. The limit of rounds per person is kept by the caller.
-Excludes   timing, and the memory of the process: batches and encoders hold what people said.
+Assumes    one `add` per round, whose vector depends on that user and on what was published before, and on no other
+           user; releases at public times (schedule.py). Whatever a user reports in one round is one vector: stack it,
+           so that it is clipped together. The caller limits the rounds of a user.
+Excludes   timing, and the memory of the process: batches and encoders hold users' contributions.
 """
 
 from __future__ import annotations

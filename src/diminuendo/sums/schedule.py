@@ -1,8 +1,4 @@
-"""When batches close: after a number of calls of choose() that is decided beforehand, never by what people said.
-
-A person belongs to the batch that is open when her slate is chosen. What has not arrived when the batch closes counts
-as nothing, for good (docs/maths/sums.md, Theorem S1: nothing visible may depend on who answered).
-"""
+"""When batches close: after numbers of rounds that are fixed beforehand, never because of feedback."""
 
 from __future__ import annotations
 

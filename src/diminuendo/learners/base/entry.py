@@ -1,4 +1,4 @@
-"""An entry of the table of learners: a recipe that puts parts together, and what is to be known about it beforehand."""
+"""An entry of the table of learners: a recipe that puts parts together, and what is known about it beforehand."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Feedback at the door: what people may say, how it is checked before anything is changed, and what it counts as.
-
-A reader turns feedback into the answer that a policy learns from, or raises. There is one for each kind of feedback.
-"""
+"""Readers: validate feedback before anything is changed, and turn it into what a policy learns from."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A frame: what every learner stands on, whatever its algorithm.
 
-Its size, its coins, the decisions that may still be answered, and, where something is promised to people, for how many
-rounds it was made, how many of them one person may have, and the ledger that pays. A frame knows nothing of answers.
+Its sizes, its randomness, the decisions that are still open, and, if it promises anything, its horizon, how many
+rounds of one user count, and the ledger that is charged. A frame knows nothing of feedback.
 """
 
 from __future__ import annotations

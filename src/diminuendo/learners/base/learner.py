@@ -1,11 +1,11 @@
-"""The contract that every learner keeps.
+"""The interface of every learner.
 
-    decision = learner.choose()            # before we know what this person wants; choose("ada"): who she is
+    decision = learner.choose()            # before we know what this user wants; choose("ada"): who it is
     ... show decision.slate ...
-    learner.observe(decision, feedback)    # afterwards: what she told us; perhaps late, twice, or never
+    learner.observe(decision, feedback)    # afterwards: what they reported; perhaps late, twice, or never
 
-`observe` never makes anything visible happen: it returns None whether or not the answer still counted.
-`choose_many` and `observe_many` do so for many people, `replay` for a stream, compiled: slate for slate the same.
+`observe` never makes anything visible happen: it returns None whether or not the feedback was used. `choose_many` and
+`observe_many` handle many users, `replay` a stream, compiled: slate for slate the same.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""A menu: what is shown next, to which rounds and with what chance. Plain public data.
+"""A menu: what is shown next, to which rounds and with what probability. Plain public data.
 
-A menu can be written down and read back. A process that holds a menu and public coins can choose for the menu's rounds,
-slate for slate as the learner would, and knows nothing of anybody's answer: menus are made of what was published.
-
-What draws by a menu is its `Chooser`: it keeps tables that make draws fast, and what is left of a block.
+A menu can be stored and read back. A process that holds a menu and public coins chooses for the menu's rounds, slate
+for slate as the learner would. Its `Chooser` holds tables that make draws fast, and what is left of a block.
 """
 
 from __future__ import annotations
@@ -406,16 +404,36 @@ def point_ends(point: Floats, slots: int) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class SlatesFromPoint(Menu):
-    """Every user is shown a slate that is rounded from a point: item a with probability `point[a]`, k items in all.
+    """Menu of slates rounded from a point: item a with probability `point[a]`, k items in all.
 
-    Pivotal rounding of the items in order, by exact draws: the mean reward of a user with a submodular objective is at
-    least its multilinear extension at the point (docs/maths/released.md, Lemma R4). In a policy:
-    `self.show(SlatesFromPoint, point_ends(point, slots), end=...)`.
+    In a policy: `self.show(SlatesFromPoint, point_ends(point, slots), end=...)`.
+
+    Parameters
+    ----------
+    ends : ndarray of int, shape (n_items + 1,)
+        Running sums of the point in units of 2**-40, from `point_ends`.
+    n_items, slots, first, end, words, lists
+        As of `Menu`.
+
+    Raises
+    ------
+    InvalidInput
+        If the running sums are not those of a point of the capped simplex.
+
+    Notes
+    -----
+    Pivotal rounding of the items in order, by exact draws. The mean reward of a user with a submodular objective is
+    at least its multilinear extension at the point (Lemma R4 of docs/maths/released.md).
+
+    References
+    ----------
+    Deville & Tille (1998), Unequal probability sampling without replacement through a splitting method, Biometrika
+    85.
+
     """
 
     kind: ClassVar[str] = "slates from a point"
     ends: Ints
-    """(n_items + 1,) running sums of the point in units of 2^-40, from `point_ends`."""
 
     def __post_init__(self) -> None:
         ends = self.ends
@@ -430,7 +448,7 @@ class SlatesFromPoint(Menu):
 
     @cached_property
     def point(self) -> Floats:
-        """(n_items,) how likely each item is shown."""
+        """The point, an array of shape (n_items,): how likely each item is shown."""
         return np.diff(self.ends) / ONE
 
     def chooser(self) -> Chooser:

@@ -1,10 +1,10 @@
-"""Patience: how long answers are waited for, and how many people answer at all. Public, and said beforehand.
+"""The feedback window: how long feedback is waited for, and how many users respond. Public, and set beforehand.
 
-A decision may be answered until its *deadline*. With `rounds=r`, an answer is in time if at most r further rounds have
-been chosen when it comes; with `seconds=s`, if at most s seconds have passed since its slate was chosen. Rounds whose
-deadline has passed are *settled*; the others are *in flight*, whether they were answered or not: who has answered is as
-private as the answer. What is published about a batch of rounds is published when all of them are settled. Until then
-people are shown what follows from earlier releases.
+A decision may be answered until its *deadline*. With `rounds=r`, feedback is in time if at most r further rounds have
+been chosen when it arrives; with `seconds=s`, if at most s seconds have passed since its slate was chosen. Rounds whose
+deadline has passed are *closed*; the others are open, whether they were answered or not, because who responds is as
+private as the response. What is published about a batch of rounds is published when all of them are closed. Until then
+users are shown what follows from earlier releases.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """A policy: the algorithm of a learner, and nothing else.
 
-A learner (learner.py) keeps the contract: locks, open decisions, visits, replay, snapshots. What it shows, and what it
-makes of answers, is its policy's. There are two kinds.
+A learner (learner.py) adds locks, open decisions, contribution bounding, replay and snapshots. There are two kinds of
+policies.
 
-*Policies with a menu.* Slates follow from what was published: a *menu* (menu.py) is public data that says what is
-shown next, to which rounds and with what chance. Answers are added up or kept out of sight; a *release* is the one door
-between the two sides: it is paid for, drawn once and durable before anybody sees it, and the next menu is a function of
-releases and public facts alone.
+*Policies with a menu.* Slates follow from what was published: a *menu* (menu.py) is public data that defines what is
+shown next, to which rounds and with what probability. Feedback is added up or stored in private. A *release* is the
+only way from private to public: it is charged, drawn once, and durable before anybody sees it. The next menu is a
+function of releases and public facts alone.
 
-*Policies that draw from secret scores*, as the paper's do: every slate passes through the door, and is paid for.
+*Policies that draw from secret scores*, as the paper's do: every slate is a private draw, and is charged.
 
-Where a policy says nothing else, it is replayed round by round, in Python; a snapshot holds its sums, and the menu that
-it shows; and it promises what its sums cost.
+Defaults: a policy is replayed round by round, in Python; a snapshot holds its sums, and its menu; and its guarantee is
+the cost of its sums.
 """
 
 from __future__ import annotations
@@ -261,13 +261,27 @@ class MenuPolicy(Policy):
     """A policy whose slates follow from what was published: whoever holds its menu can choose.
 
     Implement `due`, `release` and `learn`, and call `show` with the first menu in `__init__` and with a new one in
-    `release`. By Theorem A7 of docs/maths/accounting.md and post-processing, menus cost nothing beyond releases.
+    `release`. By Theorem A7 of docs/maths/accounting.md and post-processing, menus cost nothing beyond releases. A
+    whole private learner is in docs/how-to/your-own-learner.md.
 
     Attributes
     ----------
     elsewhere : bool
         Whether rounds may be chosen by other processes that hold the menu.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diminuendo.extend import Anything, Frame, Learner, MenuPolicy, OneSlate
+    >>> class FirstItems(MenuPolicy):
+    ...     reader = Anything()
+    ...     def __init__(self, frame):
+    ...         self.frame = frame
+    ...         self.show(OneSlate, np.arange(frame.slots, dtype=np.int32), end=None)
+    ...     def learn(self, place, answer):
+    ...         pass
+    >>> Learner(FirstItems(Frame("first-items", n_items=10, slots=3))).choose().slate
+    (0, 1, 2)
     """
 
     elsewhere: ClassVar[bool] = False

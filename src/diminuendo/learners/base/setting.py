@@ -1,4 +1,4 @@
-"""A setting: what is known before the first person arrives."""
+"""A setting: what is known before the first user arrives."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """Slate clicks: learns from who clicked first. For click feedback in practice.
 
-As slate totals, but a person can be asked more than one thing, one at a time: whether one of the first e slots was
+As slate totals, but there are several queries, of which each user answers one: whether one of the first e slots was
 clicked, which moves one count by at most 1; or which slot was, which moves two counts by 1 and needs noise of twice the
-scale in each. What is asked is decided with the slate, by public facts: whatever should teach most. Order does not
-change what a slate pays, so items that were shown to few people so far come first, where most people look.
+scale in each. The query is chosen with the slate, by public facts: whatever should teach most. Order does not change
+what a slate earns, so items that were shown to few users so far come first, where most users look.
 
-Guarantee  (epsilon, 0), whatever people click, and whether they do (docs/maths/counts.md, Theorem B2).
-Regret     no bound. `ranked-clicks` has one.
-Assumes    for learning: people who read from the top (streams/clicks.py), much alike in the long run.
+Guarantee  (epsilon, 0), whatever users click, and whether they do (docs/maths/counts.md, Theorem B2).
+Regret     no bound.
+Assumes    for learning: users who read from the top (streams/clicks.py), much alike in the long run.
 """
 
 from __future__ import annotations

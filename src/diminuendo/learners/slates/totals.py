@@ -1,12 +1,12 @@
-"""Slate totals: learns from one number per person what slates are worth. For bandit feedback in practice.
+"""Slate totals: learns from one number per user what slates are worth. For bandit feedback in practice.
 
-Each person is shown one slate of the open block, and her payoff is added to that slate's total, which is published once
+Each user is shown one slate of the open block, and their reward is added to that slate's total, which is published once
 with noise. A total about a whole slate has no more noise than one about a single item, whatever the number of items,
-slots and people; which item it was is worked out from totals of slates that overlap.
+slots and users; which item it was is inferred from totals of slates that overlap.
 
-Guarantee  (epsilon, 0), whatever people say (docs/maths/counts.md, Theorem B2).
-Regret     no bound. `bandit-blocks` has one.
-Assumes    for learning: people much alike in the long run, with values that a few numbers can tell (model.py).
+Guarantee  (epsilon, 0), whatever users report (docs/maths/counts.md, Theorem B2).
+Regret     no bound.
+Assumes    for learning: users much alike in the long run, with values that a few numbers can describe (model.py).
 """
 
 from __future__ import annotations

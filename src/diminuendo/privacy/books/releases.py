@@ -1,8 +1,7 @@
 """Releases: every published vector is drawn once, and is on disk before anybody sees it.
 
-Noise that is drawn twice for the same sum is another release, which nobody paid for. So a release has a name; the
-first to ask for it draws, keeps and publishes; whoever asks again, after a crash or from an old snapshot, gets what
-was kept. A crash between drawing and keeping loses a vector that nobody saw.
+A release has a name. The first caller draws, stores and publishes; later callers, after a crash or from an older
+snapshot, get what was stored. A crash between drawing and storing loses a vector that nobody saw.
 """
 
 from __future__ import annotations
