@@ -77,7 +77,13 @@ def epoch_ends_on_answers(policy: Any, broken: bool) -> None:
 
 def batch_ends_on_answers(policy: Any, broken: bool) -> None:
     """A batch is over when enough people have answered, not when enough have come."""
-    _due_on_answers(policy, broken, policy.released.due)
+    _due_on_answers(
+        policy,
+        broken,
+        lambda rounds: (
+            policy._position.made < min(policy.plan.releases, policy.plan.schedule.closed_by(rounds))
+        ),
+    )
 
 
 def _due_on_answers(policy: Any, broken: bool, due: Callable[[int], bool]) -> None:

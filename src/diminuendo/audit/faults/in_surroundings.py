@@ -55,7 +55,10 @@ def unclipped() -> Iterator[None]:
         kind, bound, ceiling, ticks, limit, signed = rule
         real((kind, 8 * bound, ceiling, ticks, 8 * limit, signed), *rest)
 
-    with mock.patch.object(chain_sums, "clip_focused", clip):
+    with (
+        mock.patch.object(chain_sums, "clip_focused", clip),
+        mock.patch.object(chain, "clip_focused", clip),
+    ):
         yield
 
 
