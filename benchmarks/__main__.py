@@ -23,7 +23,6 @@ from benchmarks.noise_costs import noise_costs
 from benchmarks.offline_greedy import offline_greedy
 from benchmarks.one_by_one import one_by_one
 from benchmarks.private_replay import private_replay
-from benchmarks.released import released
 from benchmarks.replay import replay
 from benchmarks.report import HOLDS, Disagreement, Part
 from benchmarks.selection import selection
@@ -43,7 +42,6 @@ PARTS: dict[str, Callable[[], Iterator[Part]]] = {
     "private": private_replay,
     "replay": replay,
     "flat": flat,
-    "released": released,
     "hindsight": hindsight,
     "draws": draws,
     "million": million_draws,

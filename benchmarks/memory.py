@@ -1,7 +1,7 @@
 """How much memory a learner takes with a million items, made and after a thousand people.
 
-The floor is what the contract needs: one number for each slot and item (for `boosted`, for each item), and the rows of
-people where they are kept. A learner has a process of its own. Python's tracer sees every array of numpy, written to
+The floor is what the contract needs: one number for each slot and item, and the rows of people where they are kept.
+A learner has a process of its own. Python's tracer sees every array of numpy, written to
 or not; what the system gave out (resident) stands beside it, so that nothing hides from the tracer. Kernels are
 compiled before, on a few items, and the people themselves are there before anything is counted.
 
@@ -37,11 +37,8 @@ LEARNERS: tuple[tuple[str, FeedbackKind], ...] = (
     ("overlap-greedy", "full"),
     ("overlap-sums", "full"),
     ("epoch-greedy", "full"),
-    ("boosted", "full"),
-    ("noisy-hedge", "full"),
     ("hedge", "full"),
     ("slate-totals", "bandit"),
-    ("bandit-blocks", "bandit"),
     ("slate-clicks", "click"),
 )
 FLOOR = "floor"
@@ -50,19 +47,13 @@ WHY = {
     "overlap-greedy": "for each item 25 rows of earlier releases, of which means are taken, and all that was published",
     "overlap-sums": "for each item 25 running sums and 11 of the open batch, 25 rows of earlier releases, and all that "
     "was published",
-    "boosted": "for each item the open batch, scratch for people who care about all of them, where its chance ends, "
-    "a guide to that, and all that was published",
-    "noisy-hedge": "for each slot and item the open batch, where its share ends, a guide to that, two buffers of "
-    "the encoder and three of the decoder, the sum as it was published, and all that was published",
-    "bandit-blocks": "for each slot and item the open batch, where its share ends, a guide to that, and its probe, "
-    "twice",
     "slate-totals": "for each item 32 draws of what it may be worth",
     "slate-clicks": "for each item 32 draws of what it may be worth",
 }
 """What takes most of the room of those that are over."""
 
-GOAL, ONE_SUM_GOAL = 3.0, 6.0
-"""Times the floor at rest; `boosted` has a floor of one number for each item, and so less to spread things over."""
+GOAL = 3.0
+"""Times the floor at rest."""
 
 TOLERANCE = 0.01
 """By how much the tracer may be wrong about arrays of known size: Python's own objects."""
@@ -102,16 +93,16 @@ def memory() -> Iterator[Part]:
     over, reasons = list[str](), list[str]()
     for name, feedback in LEARNERS:
         used, least = measured_apart(name, feedback), floor_of(name)
-        ratio, goal = used.resting / least, ONE_SUM_GOAL if name == "boosted" else GOAL
+        ratio = used.resting / least
         part.rows.append([name, least / MB, *(number / MB for number in asdict(used).values()), ratio])
         part.numbers |= {f"{name}, resting / floor": ratio, f"{name}, peak / floor": used.peak / least}
-        if ratio > goal:
+        if ratio > GOAL:
             over.append(f"{name} {ratio:.3g}")
             reasons += [f"{name} holds {WHY[name]}."] if name in WHY else []
     part.notes += [
-        f"floor: {SLOTS} x {N_ITEMS:,} numbers of 8 bytes (boosted: {N_ITEMS:,}); people as CSR where they are kept.",
+        f"floor: {SLOTS} x {N_ITEMS:,} numbers of 8 bytes; people as CSR where they are kept.",
         verdict(
-            f"at rest at most {GOAL:.0f} times the floor, boosted {ONE_SUM_GOAL:.0f}; over: {', '.join(over) or '-'}",
+            f"at rest at most {GOAL:.0f} times the floor; over: {', '.join(over) or '-'}",
             not over,
         ),
         *reasons,
@@ -124,7 +115,7 @@ def floor_of(name: str) -> int:
     """Bytes."""
     rows = N_PEOPLE * NNZ * (4 + 8) + (N_PEOPLE + 1) * 8
     kept = name in ENTRIES and ENTRIES[name].advice.keeps_people
-    return N_ITEMS * 8 * (1 if name == "boosted" else SLOTS) + (rows if kept else 0)
+    return N_ITEMS * 8 * SLOTS + (rows if kept else 0)
 
 
 def check_tracer(used: Used) -> None:

@@ -38,8 +38,6 @@ OURS: tuple[tuple[str, FeedbackKind], ...] = (
     ("private", "bandit"),
     ("private", "click"),
     ("private", "full"),
-    ("boosted", "full"),
-    ("bandit-blocks", "bandit"),
     ("hedge", "full"),
 )
 """What a service would take, and the yardstick without privacy."""
@@ -232,9 +230,9 @@ def same_as_replay(name: str, audience: Audience) -> None:
 
 
 def whole_slates(who: str, slates: Items, n_items: int) -> None:
-    """Everybody showed items that there are, each once. Only probes of bandit-blocks end a slate early."""
+    """Everybody showed items that there are, each once."""
     shown = np.sort(slates, axis=1)
     twice = (np.diff(shown, axis=1) == 0) & (shown[:, 1:] != EMPTY_SLOT)
-    short = (shown[:, 0] == EMPTY_SLOT).any() and "blocks" not in who
+    short = (shown[:, 0] == EMPTY_SLOT).any()
     if twice.any() or short or shown.max() >= n_items or (shown[:, -1] == EMPTY_SLOT).any():
         raise Disagreement(f"{who} showed slates that are not {SLOTS} different items.")

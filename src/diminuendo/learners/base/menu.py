@@ -324,7 +324,7 @@ class SlatesFromPoint(Menu):
     """Every user is shown a slate that is rounded from a point: item a with probability `point[a]`, k items in all.
 
     Pivotal rounding of the items in order, by exact draws: the mean reward of a user with a submodular objective is at
-    least its multilinear extension at the point (docs/maths/released.md, Lemma R4). In a policy:
+    least its multilinear extension at the point (docs/maths/osm.md, Lemma J3). In a policy:
     `self.show(SlatesFromPoint, point_ends(point, slots), end=...)`.
     """
 

@@ -6,7 +6,7 @@ scale in each. What is asked is decided with the slate, by public facts: whateve
 change what a slate pays, so items that were shown to few people so far come first, where most people look.
 
 Guarantee  (epsilon, 0), whatever people click, and whether they do (docs/maths/counts.md, Theorem B2).
-Regret     no bound. `ranked-clicks` has one.
+Regret     no bound.
 Assumes    for learning: people who read from the top (streams/clicks.py), much alike in the long run.
 """
 

@@ -5,7 +5,7 @@ with noise. A total about a whole slate has no more noise than one about a singl
 slots and people; which item it was is worked out from totals of slates that overlap.
 
 Guarantee  (epsilon, 0), whatever people say (docs/maths/counts.md, Theorem B2).
-Regret     no bound. `bandit-blocks` has one.
+Regret     no bound.
 Assumes    for learning: people much alike in the long run, with values that a few numbers can tell (model.py).
 """
 
