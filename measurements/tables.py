@@ -91,7 +91,7 @@ WAYS = {
 }
 """Rows of the table of continuous learners."""
 WAY_EPSILONS = ("0.1", "0.3", "1", "3", "10")
-AUDIT_SHOWN = ("random", "fi-dp", "overlap-greedy", "boosted", "slate-totals", "slate-clicks")
+AUDIT_SHOWN = ("random", "fi-dp", "overlap-greedy", "lazy-hedge", "slate-totals", "slate-clicks")
 """Of whom docs/auditing.md shows the lines as they are printed."""
 
 

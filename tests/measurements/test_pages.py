@@ -20,7 +20,6 @@ BY_OTHER_MEANS = {
     "docs/planning.md": "forecasts beside single real runs, held against each other by tests/test_plan_forecast.py "
     "and tests/test_plan_slates.py",
     "docs/maths/private-greedy.md": "bounds, computed from formulas",
-    "docs/maths/blocks.md": "bounds, computed by learners/probing/schedule.py",
     "docs/scaling.md": "cores, reckoned by benchmarks/scaling.py from what it measured; compared by its test",
 }
 """Pages with tables of shares that are not measured by an entry, and why."""

@@ -30,20 +30,11 @@ from diminuendo.learners.hedge.bandit_dp import (
 from diminuendo.learners.hedge.exploring import StreeterGolovinBandit
 from diminuendo.learners.hedge.fi_dp import FiDp, FiDpPaper, StreeterGolovin
 from diminuendo.learners.hedge.fi_pure import FiPure, FiPurePaper
+from diminuendo.learners.hedge.lazy import LazyHedge
 from diminuendo.learners.hedge.ordered import OrderedExperts
 from diminuendo.learners.overlap.recipes import OverlapGreedy
-from diminuendo.learners.probing.variants import (
-    BanditBlocks,
-    BanditBlocksFull,
-    OpenBanditBlocks,
-    OpenBanditBlocksFull,
-    OpenRankedClicks,
-    RankedClicks,
-)
 from diminuendo.learners.random_slates import RandomSlates
 from diminuendo.learners.recommend import preferred
-from diminuendo.learners.released.lazy import LazyHedge
-from diminuendo.learners.released.variants import Boosted, NoisyHedge
 from diminuendo.learners.slates.clicks import OpenSlateClicks, SlateClicks
 from diminuendo.learners.slates.totals import OpenSlateTotals, SlateTotals
 from diminuendo.offline.rules import SlateRules
@@ -75,15 +66,7 @@ LEARNERS = Table[AnyEntry](
             StreeterGolovinBandit,
             OverlapGreedy,
             EpochGreedy,
-            Boosted,
-            NoisyHedge,
             LazyHedge,
-            BanditBlocks,
-            OpenBanditBlocks,
-            BanditBlocksFull,
-            OpenBanditBlocksFull,
-            RankedClicks,
-            OpenRankedClicks,
             CascadeThompson,
             SlateTotals,
             OpenSlateTotals,
@@ -379,13 +362,11 @@ __all__ = [
     "ABOUT",
     "LEARNERS",
     "ROLES",
-    "Boosted",
     "EpochGreedy",
     "ExploreExploit",
     "Here",
     "LazyHedge",
     "Learner",
-    "NoisyHedge",
     "OnRay",
     "OrderedExperts",
     "OverlapGreedy",

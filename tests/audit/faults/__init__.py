@@ -16,7 +16,6 @@ from diminuendo.learners.epoch_greedy import EpochGreedy
 from diminuendo.learners.hedge.bandit_dp import BanditDp
 from diminuendo.learners.hedge.fi_dp import FiDp
 from diminuendo.learners.overlap.recipes import OverlapGreedy
-from diminuendo.learners.released.variants import Boosted
 from diminuendo.learners.slates.clicks import SlateClicks
 from diminuendo.learners.slates.totals import SlateTotals
 from diminuendo.streams.contexts import Contexts
@@ -42,9 +41,8 @@ def by_type(
 
 
 PLANTED: dict[str, Fault] = {
-    "noise halved (boosted)": Fault(Boosted, around=in_surroundings.halved),
-    "noise halved (slate-totals)": Fault(SlateTotals, around=in_surroundings.halved),
     "noise halved (overlap-greedy)": Fault(OverlapGreedy, around=in_surroundings.halved),
+    "noise halved (slate-totals)": Fault(SlateTotals, around=in_surroundings.halved),
     "clipping left out (overlap-greedy)": Fault(OverlapGreedy, around=in_surroundings.unclipped),
     "running minimum left out (overlap-greedy)": Fault(OverlapGreedy, around=in_surroundings.without_minimum),
     "rising weights without a bound (overlap-greedy)": Fault(
@@ -79,17 +77,14 @@ PLANTED: dict[str, Fault] = {
     "noise used again (overlap-greedy)": Fault(OverlapGreedy, in_sums.noise_used_again),
     "secret words in part used again (overlap-greedy)": Fault(OverlapGreedy, in_sums.words_given_back),
     "last of a batch counted again (overlap-greedy)": Fault(OverlapGreedy, in_keeping.last_counted_again),
-    "batch closed on answers (overlap-greedy)": Fault(OverlapGreedy, in_draws.stored_batch_ends_on_answers),
-    "noise used again (boosted)": Fault(Boosted, in_sums.noise_used_again),
-    "secret words in part used again (boosted)": Fault(Boosted, in_sums.words_given_back),
+    "batch closed on answers (overlap-greedy)": Fault(OverlapGreedy, in_draws.batch_ends_on_answers),
     "noise from public coins (slate-totals)": Fault(SlateTotals, in_sums.public_noise),
     "propensity tells (slate-totals)": Fault(SlateTotals, in_sums.propensity_tells),
     "scale decided by data (slate-totals)": Fault(SlateTotals, in_sums.scale_follows_answers),
     "refusal decided by data (slate-totals)": Fault(SlateTotals, in_sums.refuses_when_unhappy),
-    "last of a batch counted again (boosted)": Fault(Boosted, in_sums.last_counted_again),
+    "last of a block counted again (slate-totals)": Fault(SlateTotals, in_sums.last_counted_again),
     "slates decided by data (slate-totals)": Fault(SlateTotals, in_sums.plans_on_answers),
     "duplicates counted (slate-clicks)": Fault(SlateClicks, in_draws.duplicates_counted),
-    "batch closed on answers (boosted)": Fault(Boosted, in_draws.batch_ends_on_answers),
     "rate doubled (fi-dp)": Fault(FiDp, in_draws.rate_doubled),
     "rate doubled (bandit-dp)": Fault(BanditDp, in_draws.rate_doubled),
     "answers counted twice (fi-dp)": Fault(FiDp, in_draws.learns_twice),

@@ -76,12 +76,7 @@ def epoch_ends_on_answers(policy: Any, broken: bool) -> None:
 
 
 def batch_ends_on_answers(policy: Any, broken: bool) -> None:
-    """A batch is over when enough people have answered, not when enough have come."""
-    _due_on_answers(policy, broken, policy.released.due)
-
-
-def stored_batch_ends_on_answers(policy: Any, broken: bool) -> None:
-    """As `batch_ends_on_answers`, where users are stored."""
+    """A batch is over when enough users have answered, not when enough have come."""
     plan = policy.plan
 
     def due(rounds: int) -> bool:

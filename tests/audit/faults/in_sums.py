@@ -9,7 +9,7 @@ import numpy as np
 
 from diminuendo.randomness.coins import Coins, SeededCoins
 from diminuendo.randomness.words import USED, SecretRandomness
-from diminuendo.types import Floats, Items, Objective, Words
+from diminuendo.types import Floats, Items, Words
 from tests.audit.faults.planted import after
 
 
@@ -113,21 +113,19 @@ def noise_used_again(policy: Any, broken: bool) -> None:
 
 
 def last_counted_again(policy: Any, broken: bool) -> None:
-    """From the third batch on, the last person of a batch is counted again in the next."""
-    frame, released, last = policy.frame, policy.released, list[tuple[Objective, Items, int]]()
+    """The last user of a block is counted again in the next one, at the first release after it was planned."""
+    counts, frame, last = policy._counts, policy.frame, list[tuple[int, int]]()
+    add_one = counts.add_one
 
-    def keep(_: None, place: int, answer: Objective) -> None:
-        number = frame.decisions.round_at(place)
-        batch = released.schedule.batch_of(number)
-        if broken and batch >= 2 and number + 1 == released.schedule.ends[batch]:
-            last[:] = [(answer, frame.decisions.rows[place].copy(), int(policy._words[place]))]
+    def add(cell: int, ticks: int, lot: int = -1) -> None:
+        add_one(cell, ticks, lot)
+        if broken and frame.rounds == policy._blocks[lot].end:
+            last[:] = [(cell, ticks)]
 
     def count(_: None) -> None:
-        if last and released.sum.batch < len(released.schedule) - 1:
-            gains = np.asarray(policy._laws[-1][1].of_function(*last.pop()), dtype=np.float64)
-            if gains.shape == (released.size,):
-                released.sum._marks[1] -= 1  # or the sum would refuse more people than came
-                released.sum.add(gains, batch=released.sum.batch)
+        if last and policy._blocks:
+            cell, ticks = last.pop()
+            add_one(min(cell, len(counts._lots[-1]) - 1), ticks)
 
-    after(policy, "learn", keep)
+    counts.add_one = add
     after(policy, "release", count)
