@@ -1,7 +1,10 @@
-"""Rounding: a point of {0 <= x <= 1, sum x <= k} becomes at most k items, in expectation no worse.
+r"""From fractions to slates: a point of {0 <= x <= 1, sum x <= k} becomes at most k items, in expectation no worse.
 
-Pivotal rounding: two fractional entries are played off against each other. Their sum stays, each keeps its mean, and
-one of them becomes integral; so on until at most one is left, which is tossed (docs/maths/continuous.md, Theorem C7).
+Pivotal rounding: two entries that are not whole yet are played off against each other. Their sum stays, each keeps
+its mean, and one of them becomes whole; so on until at most one is left, which is tossed. Exactly k items are shown
+when the entries add up to k (docs/maths/continuous.md, Theorem C7). Points are public, so the coins are public too.
+
+References Deville & Tille (1998), Biometrika 85; Srinivasan (2001), FOCS; Chekuri, Vondrak & Zenklusen (2010), FOCS.
 """
 
 from __future__ import annotations
@@ -24,45 +27,7 @@ WHOLE = 1e-9
 
 
 def round_point(point: Any, slots: int, coins: PublicCoins) -> Slate:
-    """Round a point to a slate, by pivotal rounding with public coins.
-
-    Parameters
-    ----------
-    point : array of float, shape (n_items,)
-        Numbers in [0, 1] that add up to at most `slots`.
-    slots : int
-        Maximum number of items.
-    coins : PublicCoins
-        Source of the coins. The point is public, so they are too.
-
-    Returns
-    -------
-    tuple of int
-        Item a with probability point[a]; exactly `slots` items if that is the sum.
-
-    Raises
-    ------
-    InvalidInput
-        If the point does not fit.
-
-    Notes
-    -----
-    In expectation a submodular f is worth at least its multilinear extension: E f(slate) >= F(point) (Theorem C7 of
-    docs/maths/continuous.md).
-
-    References
-    ----------
-    Deville & Tille (1998), Unequal probability sampling without replacement through a splitting method, Biometrika
-    85. Chekuri, Vondrak & Zenklusen (2010), Dependent randomized rounding, FOCS.
-
-    Examples
-    --------
-    >>> from diminuendo import SeededCoins
-    >>> from diminuendo.continuous import round_point
-    >>> from diminuendo.randomness import PublicCoins
-    >>> round_point([1.0, 0.5, 0.5, 0.0], 2, PublicCoins(SeededCoins(1)))
-    (0, 1)
-    """
+    """At most `slots` items, item a with probability point[a]; exactly `slots` when that is the sum."""
     x = np.array(point, dtype=np.float64)
     if x.ndim != 1 or x.size == 0 or not ((x >= -WHOLE) & (x <= 1 + WHOLE)).all():
         raise InvalidInput("A point to round is a row of numbers in [0, 1].")

@@ -1,11 +1,15 @@
-"""Lazy Hedge: an expert that holds its item, and draws another now and then, by the law of Hedge all the same.
+r"""Lazy Hedge: an expert that keeps its item, and draws another now and then, by the law of Hedge all the same.
 
-Weights count losses 2 - gain, so that all of them shrink, and an item is kept with the factor by which its own weight
-has shrunk. That is private for two reasons. A user touches one coin, that of their batch, whose chances are never
-close to 0 because every loss is at least 1; and draws are few, at most one in 1 / (2 rate) rounds.
+Between two draws it hears of a batch of B rounds in which item a gains X(a), at most B. Then it keeps its item x with
+probability exp(-rate * (2 B - X(x))), and otherwise draws in proportion to exp(rate * total gains). Whatever the gains,
+its item is at any time distributed as Hedge's would be (docs/maths/lazy.md, Theorem Z1): weights count losses 2 - gain,
+so that all of them shrink, and who is kept is kept by as much as its own weight has shrunk.
 
-Regret     that of Hedge with the same rate, for gains that do not depend on its draws (docs/maths/lazy.md, Theorem Z5).
-Guarantee  none by itself: a learner accounts for coins and draws (learners/released/lazy.py, Theorem Z3).
+It is private for two reasons. A person touches one coin, that of her batch, whose chances are never close to 0
+because every loss is at least 1; and draws, of which there are few, one in 1 / (2 rate) rounds at most.
+
+Regret     that of Hedge with the same rate, for gains that do not depend on its draws (Theorem Z5).
+Guarantee  none by itself: a learner counts coins and draws (learners/released/lazy.py, Theorem Z3).
 References Geulen, Vocking & Winkler (2010), COLT, for the shrinking dartboard; Asi, Feldman, Koren & Talwar (2023),
            COLT, and Asi, Koren, Liu & Talwar (2024), NeurIPS 37, for its privacy.
 """
@@ -40,39 +44,7 @@ def another(totals: Ints, rate: float, secret: SecretRandomness) -> int:
 
 
 class Lazy:
-    """One lazy Hedge expert: has the law of Hedge at any time, and seldom draws again.
-
-    Parameters
-    ----------
-    n_items : int
-        Number of items.
-    rate : float, default 0.05
-        Learning rate, above 0.
-
-    Raises
-    ------
-    InvalidInput
-        If a number is out of range.
-
-    Notes
-    -----
-    After B rounds in which its item gained X, it keeps the item with probability exp(-rate * (2 B - X)), and
-    otherwise draws anew (Theorem Z1 of docs/maths/lazy.md). Regret is that of Hedge with the same rate (Theorem
-    Z5). Not private by itself: a learner accounts for coins and draws (Theorem Z3).
-
-    References
-    ----------
-    Geulen, Vocking & Winkler (2010), COLT. Asi, Feldman, Koren & Talwar (2023), COLT.
-
-    Examples
-    --------
-    >>> from diminuendo.experts import Lazy
-    >>> from diminuendo.randomness import SecretRandomness, SeededCoins
-    >>> expert, secret = Lazy(3), SecretRandomness(SeededCoins(1))
-    >>> item = expert.draw(secret)
-    >>> expert.draw(secret) == item  # nothing was learned in between
-    True
-    """
+    """One lazy expert by itself; all that it learns between two draws is one batch."""
 
     def __init__(self, n_items: int, rate: float = 0.05) -> None:
         self.n_items = _validate.positive_int(n_items, "n_items")
@@ -84,7 +56,7 @@ class Lazy:
         return f"<Lazy over {self.n_items} items>"
 
     def draw(self, secret: SecretRandomness) -> int:
-        """Return the item that it holds, or another one, if it has learned anything since the last draw."""
+        """The item that it holds, or another, if it was told anything since it was asked last."""
         held, rounds = self._marks.tolist()
         if held == NOTHING or not keeps(held, self._batch, rounds, TICKS, self._rate, secret):
             held = another(self._totals + self._batch, self._rate, secret)
@@ -94,20 +66,7 @@ class Lazy:
         return int(held)
 
     def learn(self, gains: Floats, drawn: int | None = None) -> None:
-        """Learn from one round.
-
-        Parameters
-        ----------
-        gains : ndarray of float, shape (n_items,)
-            Gain of every item. Values outside [0, 1] count as the nearest end, NaN as 0.
-        drawn : int, optional
-            Not used.
-
-        Raises
-        ------
-        InvalidInput
-            Unless there is one gain per item.
-        """
+        """Every item's gain in one round; values outside [0, 1] count as the nearest end, NaN as 0."""
         row = np.array(_validate.numbers(gains, "gains"), dtype=np.float64)
         if row.shape != (self.n_items,):
             raise InvalidInput(f"Expected one gain per item, {self.n_items}; got shape {row.shape}.")
