@@ -70,7 +70,6 @@ class Learner:
         if policy.budget is not None and not policy.frame.limited:
             raise InvalidInput(f"{policy.frame.name!r} promises something, so it needs a horizon, in rounds.")
         self.policy = policy
-        """The algorithm, for whoever looks inside. Its methods take no lock, count nothing and do not pay."""
         self._frame = policy.frame
 
     def __repr__(self) -> str:

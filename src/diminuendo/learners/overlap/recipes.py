@@ -76,18 +76,16 @@ def overlap_greedy(
     have drifted: then memory begins anew.
 
     Regret     proved for users of one taste whose singletons are not clipped, and for greedy on the last release
-    alone:
-               of order k^(3/2) sigma log T (docs/maths/overlap.md, Theorem O3). For users who want several items it
-               is about their clipped objectives. No bound against an adversary.
+               alone: of order k^(3/2) sigma log T (docs/maths/overlap.md, Theorem O3). For users who want several
+               items it is about their clipped objectives. No bound against an adversary.
     Guarantee  (epsilon, delta)-DP, replacing `visits` rounds of one user. Every release is charged before it is
-    drawn;
-               rounded Gaussian noise (docs/maths/overlap.md, Theorems O1, F1 and F2). With private contexts or
-               exclusions joint DP, in the view of all others (docs/maths/contexts.md, Theorem X1;
+               drawn; rounded Gaussian noise (docs/maths/overlap.md, Theorems O1, F1 and F2). With private contexts
+               or exclusions joint DP, in the view of all others (docs/maths/contexts.md, Theorem X1;
                docs/maths/rules.md, Theorem Y3).
     Assumes    nothing about users: singletons are clipped to length 1, losses by a running minimum. One feedback
-    per round. Memory     users' rows or functions, as long as the learner lives or until tastes drift; with a
-    retention, for that
-               number of rounds, and until these are closed.
+               per round.
+    Memory     users' rows or functions, as long as the learner lives or until tastes drift; with a retention, for
+               that number of rounds, and until these are closed.
     Excludes   timing, and the memory of the process.
 
     Parameters
