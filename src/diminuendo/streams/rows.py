@@ -621,7 +621,8 @@ def _moment(column: str, day_first: bool | None) -> str:
     Day and month are exchanged to ISO 8601: with dots the day comes first; with strokes if the column shows it
     (`day_first`), and such dates are not read if it does not. Years of two digits are read as in POSIX.
     """
-    text = f"regexp_replace({column}, ' UTC$', '')"
+    text = rf"regexp_replace({column}, ' ([+-][0-9:]+)$', '\1')"  # 10:00:00 +0200
+    text = rf"regexp_replace({text}, '(:[0-9]{{2}}),([0-9]+)', '\1.\2')"  # 10:00:00,5
     for mark, turned in (("[.]", True), ("/", day_first)):
         if turned is not None:
             place = (3, 2, 1) if turned else (3, 1, 2)
@@ -634,9 +635,9 @@ def _moment(column: str, day_first: bool | None) -> str:
                 text = f"regexp_replace({text}, '{pattern}', '{century}\\{place[0]}-\\{place[1]}-\\{place[2]} \\4')"
     text = f"trim({text})"
     half = rf"regexp_replace({text}, '[T ]+([0-9:]+) ?([AaPp])[.]?[Mm][.]?$', ' \1 \2m')"
-    iso = f"CASE WHEN regexp_matches({text}, '^[0-9]{{4}}[-/]') THEN {text} END"
-    halves = "['%Y-%m-%d %I:%M %p', '%Y-%m-%d %I:%M:%S %p', '%Y%m%d']"
-    return f"epoch_us(coalesce(TRY_CAST({iso} AS TIMESTAMPTZ), CAST(try_strptime({half}, {halves}) AS TIMESTAMPTZ)))"
+    others = "['%Y-%m-%d %I:%M %p', '%Y-%m-%d %I:%M:%S %p', '%Y%m%d', '%Y-%m-%dT%H', '%Y-%m-%d %H']"
+    moment = f"coalesce(TRY_CAST({text} AS TIMESTAMPTZ), CAST(try_strptime({half}, {others}) AS TIMESTAMPTZ))"
+    return f"CASE WHEN regexp_matches({text}, '^[0-9]{{4}}') THEN epoch_us({moment}) END"
 
 
 def _sessions(rows: str, minutes: float) -> str:

@@ -178,6 +178,9 @@ class TextSource(Source):
                     break
         self._above = above + reader.line_num
         """Lines down to the header, with it."""
+        self._is_plain = (
+            self._encoding == "utf-8" and self._above == above + records and not (said and '"' in said[0])
+        )
         header = tidied(first) if any(cell.strip() for cell in first) else []
         cells = ", ".join(f"c{place}: 'VARCHAR'" for place in range(max(1, len(header))))
         self._options = (
@@ -203,7 +206,7 @@ class TextSource(Source):
 
     def load(self, columns: Mapping[str, str]) -> None:
         """Create `cells`; rows that do not have the columns of the header go to `ragged`."""
-        if self._encoding != "utf-8" or not self._is_loaded(columns):
+        if not (self._is_plain and self._is_loaded(columns)):
             self.rows("DROP TABLE IF EXISTS cells")
             self._rewrite()
             super().load(columns)
@@ -232,8 +235,8 @@ class TextSource(Source):
             with clean.open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file, delimiter=self._separator, lineterminator="\n")
                 for _, cells in self._records():
-                    if len(cells) == len(self.header):
-                        writer.writerow(cells)
+                    if self._fits(cells):
+                        writer.writerow(cells[: len(self.header)])
                     else:
                         self.ragged += 1
         except (csv.Error, OSError, EOFError, UnicodeError):
@@ -258,7 +261,7 @@ class TextSource(Source):
         wanted, ragged = set(rows), min(ragged, self.ragged)
         with suppress(csv.Error, OSError, EOFError):
             for line, cells in self._records():
-                if len(cells) != len(self.header):
+                if not self._fits(cells):
                     others.append(line)
                 else:
                     if number in wanted:
@@ -267,6 +270,10 @@ class TextSource(Source):
                 if number > last and len(others) >= ragged:
                     break
         return [begin.get(row, row + self._above + 1) for row in rows], others[:ragged]
+
+    def _fits(self, cells: list[str]) -> bool:
+        """Whether a record has the columns of the header; like DuckDB, without an empty cell at its end."""
+        return len(cells) == len(self.header) or cells[len(self.header) :] == [""]
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """The records below the header: the line on which each begins, and its cells."""
