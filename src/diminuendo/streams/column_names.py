@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from diminuendo.errors import InvalidInput
-from diminuendo.streams.tables.read_as import COLUMNS, ReadAs
+from diminuendo.streams.read_as import COLUMNS, ReadAs
 
 NUMBERS = ("", "id", "no", "nr", "num", "number", "code", "key", "ref", "uuid", "guid", "hash")
 """What a name may end in that names somebody or something by a number."""
@@ -113,7 +113,7 @@ def squeezed(name: str) -> str:
     return re.sub(r"[\W_]+", "", name.casefold())
 
 
-def found(name: str, header: Sequence[str], file: str) -> str | None:
+def find(name: str, header: Sequence[str], file: str) -> str | None:
     """The column of that name, or the only one that differs in capitals, blanks and marks; None if there is none."""
     name = " ".join(name.split())
     if header.count(name) > 1:
@@ -138,7 +138,7 @@ def roles(read_as: ReadAs, header: Sequence[str], file: str) -> Roles:
     """Which column is what; an error that names likely ones where that is not clear."""
     likely = guesses(header)
     if read_as.columns is not None:
-        named = [found(name, header, file) for name in read_as.columns]
+        named = [find(name, header, file) for name in read_as.columns]
         missing = [name for name, column in zip(read_as.columns, named, strict=True) if column is None]
     else:
         named = [likely.get(role) for role in COLUMNS]
@@ -177,7 +177,7 @@ def roles(read_as: ReadAs, header: Sequence[str], file: str) -> Roles:
 
 
 def _asked(name: str, what: str, header: Sequence[str], file: str) -> str:
-    column = found(name, header, file)
+    column = find(name, header, file)
     if column is None:
         raise InvalidInput(f"{file} has no column {name} of {what}.{meant(name, header)} {_there(header)}")
     return column

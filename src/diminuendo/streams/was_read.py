@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+LISTED = 10
+"""Unused columns that are named."""
+
 
 class ReadNote(UserWarning):
     """Something was guessed, or rows were left out. `people.was_read` says more."""
@@ -49,6 +52,9 @@ class WasRead:
     doubts: tuple[str, ...] = ()
     """What may not be as it was meant, as sentences."""
 
+    unused: tuple[str, ...] = ()
+    """The columns that say nothing here."""
+
     def __str__(self) -> str:
         return "\n".join(self.said())
 
@@ -58,6 +64,9 @@ class WasRead:
         guessed = " (guessed by their names; --columns and --time say otherwise)" if self.guessed else ""
         wanted = "" if "value" in self.columns else " Every row is a thing that she wanted."
         lines = [f"{self.source}: {_many(self.rows, 'row')}, with {', '.join(parts)}{guessed}.{wanted}"]
+        if self.unused:
+            more = f" and {len(self.unused) - LISTED:,} more" if len(self.unused) > LISTED else ""
+            lines.append(f"Columns that are not used: {', '.join(self.unused[:LISTED])}{more}.")
         lines += [*self.notes, *self.doubts]
         when = self.columns.get("time", "their first rows")
         chosen = " (--round says otherwise)" if self.chosen else ""
@@ -82,7 +91,7 @@ class WasRead:
     def what_a_round_is(self) -> str:
         """As a sentence without its end."""
         if self.round == "person":
-            return "A round is a person, with all her rows"
+            return "A round is a user with all their rows"
         if self.round == "session":
             return f"A round is a session of a person, without a pause of more than {self.minutes:g} minutes"
         return f"A round is {'an order' if self.round == 'order' else 'a day'} of a person"
