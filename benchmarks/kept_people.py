@@ -19,8 +19,9 @@ import numpy as np
 import diminuendo
 from benchmarks.report import Disagreement, Part, verdict
 from diminuendo import Person, SeededCoins
-from diminuendo.learners.base.kept.one_place import Arrived, Kept
-from diminuendo.learners.overlap.person_walk import PersonWalk
+from diminuendo.learners.base.engines import Threads
+from diminuendo.learners.base.users import UserStore
+from diminuendo.learners.overlap.participants import StoredParticipants, Terms
 from diminuendo.privacy import Budget, Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.streams.people import People
@@ -28,7 +29,7 @@ from diminuendo.sums.chains.cost import UNIT
 from diminuendo.sums.chains.focus import FULL, Focus
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.schedule import Schedule
-from diminuendo.types import Ints
+from diminuendo.types import Floats, Ints
 
 SIZES = 20_000, 78_670
 CHAIN = 0, 8, 26, 17
@@ -42,7 +43,7 @@ class Filled(NamedTuple):
     """Both stores of one crowd, and what it took to fill them."""
 
     ticks: StoredPeople
-    people: Kept
+    people: UserStore
     room: float
     """Bytes a person."""
     longest: float
@@ -95,9 +96,7 @@ def in_a_table(crowd: People) -> Filled:
     tracemalloc.start()
     ticks, people = _empty(crowd)
     table = crowd.with_rows(tuple(crowd.family.rows(crowd.table, n_items))).table
-    nothing = np.zeros(len(crowd), dtype=np.int64), np.zeros(n_items, dtype=np.bool_)
-    people.keep_rows(Arrived(crowd.family, table, range(len(crowd)), 0, *nothing))
-    del nothing
+    people.add_rows(crowd.family, table, range(len(crowd)))
     gc.collect()
     room = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
@@ -111,11 +110,6 @@ def one_by_one(crowd: People) -> Filled:
 
 
 def _filled(crowd: People, *, trace: bool) -> Filled:
-    walk, nothing, always = (
-        PersonWalk(crowd.n_items),
-        np.full(1, -1, np.int32),
-        np.zeros(crowd.n_items, np.int64),
-    )
     rows, seconds = crowd.family.rows(crowd.table, crowd.n_items), np.zeros(len(crowd))
     gc.collect()
     if trace:
@@ -125,9 +119,7 @@ def _filled(crowd: People, *, trace: bool) -> Filled:
         own = crowd.family.table([part.between(number, number + 1) for part in rows], crowd.n_items)
         person = Person(crowd.family, crowd.n_items, own, 0)
         began = time.perf_counter()
-        said = walk.along(person, nothing, always, 0)
-        if said is not None:
-            people.keep(person, said.items, said.worth, 0)
+        people.add(person)
         seconds[number] = time.perf_counter() - began
     del person, own
     gc.collect()
@@ -136,10 +128,18 @@ def _filled(crowd: People, *, trace: bool) -> Filled:
     return Filled(ticks, people, room / len(crowd), float(seconds.max()), float(seconds.mean()))
 
 
-def _empty(crowd: People) -> tuple[StoredPeople, Kept]:
-    schedule = Schedule((len(crowd), len(crowd) + 1))
-    ticks = StoredPeople(crowd.n_items, schedule=schedule, ledger=Ledger(Budget(1.0, 1e-6)))
-    return ticks, Kept(crowd.n_items, ticks.clip, ticks.entries)
+def _empty(crowd: People) -> tuple[StoredPeople, UserStore]:
+    schedule, users, always = (
+        Schedule((len(crowd), len(crowd) + 1)),
+        UserStore(crowd.n_items),
+        np.zeros(crowd.n_items, dtype=np.int64),
+    )
+
+    def asked(weights: Ints, factors: Floats) -> StoredParticipants:
+        return StoredParticipants(users.blocks, [], Terms(weights, factors, always, ticks.clip), Threads())
+
+    ticks = StoredPeople(crowd.n_items, schedule=schedule, ledger=Ledger(Budget(1.0, 1e-6)), asked=asked)
+    return ticks, users
 
 
 def release(kept: Filled, number: int) -> tuple[float, Ints]:
@@ -149,9 +149,9 @@ def release(kept: Filled, number: int) -> tuple[float, Ints]:
     began = time.perf_counter()
     focus = Focus(np.full(kept.ticks.n_items, FULL), 512)
     # So much noise costs next to nothing.
-    chain = kept.ticks.focused(number, [UNIT], (1e9, 1e9), focus, secret, kept.people.begin)
+    chain = kept.ticks.focused(number, [UNIT], (1e9, 1e9), focus, secret)
     numbers = [chain.singles(secret)]
     for item in CHAIN:
-        numbers.append(chain.row(item, None, secret))
+        numbers.append(chain.row(item, secret))
     numbers.append(chain.rest(secret))
     return time.perf_counter() - began, np.array(numbers)

@@ -26,9 +26,9 @@ from rich.console import Console
 
 from benchmarks.report import Part, verdict
 from diminuendo import NoisyOr, OverlapGreedy, People, SeededCoins
-from diminuendo.learners.base.kept.one_place import Kept
+from diminuendo.learners.base.users import UserStore
+from diminuendo.learners.overlap.participants import StoredParticipants
 from diminuendo.randomness import SecretRandomness, rounded_normal
-from diminuendo.sums.chains.people.frozen import FrozenPeople
 from diminuendo.types import Floats, Ints
 
 WANTS, SLOTS, PIECE = 20, 10, 100_000
@@ -101,23 +101,23 @@ def replayed(people: int, items: int) -> Spent:
     learner = OverlapGreedy(items, SLOTS, horizon=people, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
     noise, asking, counted = Watch(), Watch(), [0, 0]
     draw: Callable[..., Ints] = rounded_normal._noise
-    frozen = Kept.frozen
+    begin = StoredParticipants.__init__
 
     def counting(count: int, *more: Any) -> Ints:
         counted[0] += count
         return draw(count, *more)
 
-    def asked(self: Kept, *given: Any) -> Any:
-        counted[1] += len(self)
-        return frozen(self, *given)
+    def asked(self: StoredParticipants, blocks: Any, *given: Any) -> None:
+        counted[1] += sum(map(len, blocks))
+        begin(self, blocks, *given)
 
     whole = 0.0
-    with mock.patch.object(rounded_normal, "_noise", counting), mock.patch.object(Kept, "frozen", asked):
+    with (
+        mock.patch.object(rounded_normal, "_noise", counting),
+        mock.patch.object(StoredParticipants, "__init__", asked),
+    ):
         watching = [noise.over(rounded_normal, "_noise")]
-        watching += [asking.over(Kept, name) for name in ("keep_rows", "begin")]
-        watching += [
-            asking.over(FrozenPeople, name) for name in ("singles", "row", "sums", "around", "take", "counts")
-        ]
+        watching += [asking.over(UserStore, "add_rows"), asking.over(StoredParticipants, "_total")]
         for each in watching:
             each.start()
         try:

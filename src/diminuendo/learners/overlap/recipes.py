@@ -7,11 +7,11 @@ from typing import Any
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.engines import Engine, engine_called
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Objectives
 from diminuendo.learners.base.frame import LONGEST, Frame
 from diminuendo.learners.base.items import ItemAvailability
-from diminuendo.learners.base.kept.engines import Engine, engine_called
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.setting import checked_prior
@@ -90,8 +90,8 @@ def overlap_greedy(
     share of people each item pleases. `absent`: items that are not there yet. `rules`: what slates must keep to;
     `eligible`, for each slot its items, is one of them, and may be said by itself. `exclusions`: whether people may
     exclude items, such as those that they have already. `retention`: for how many rounds people are kept at most, None:
-    for good. `sample`: of how many people one is learned from, by a public coin; all are served. `engine`: where people
-    are kept and asked, "threads", "ray" or one of learners/base/kept/engines.py; what is published is the same.
+    for good. `sample`: of how many people one is learned from, by a public coin; all are served. `engine`: where
+    users are queried, "threads", "ray" or one of learners/base/engines.py; what is published is the same.
     """
     place, known = engine_called(engine), as_contexts(contexts)
     frame = Frame(
