@@ -280,7 +280,6 @@ def test_sums() -> None:
         lambda said: cells.add(said, [1]),
         lambda said: cells.add([1.0], said),
         cells.add_rows,
-        lambda said: begun.row(1, said, secret),
         lambda said: counts.add([0], said),
         lambda said: counts.add_one(0, said),
         lambda said: GammaTree(1, 2, 3, 1.0).add(said, secret),

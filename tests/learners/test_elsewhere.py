@@ -11,13 +11,12 @@ import pytest
 
 from diminuendo import LEARNERS, Learner, SeededCoins, Setting, make
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base import stored_objectives
+from diminuendo.learners.base import users
 from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.elsewhere import Elsewhere
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
 from diminuendo.streams.contexts import Contexts
-from diminuendo.sums.chains.people import entries
 from diminuendo.types import FeedbackKind, Ints, Items
 from tests.kit.slow import mostly_slow
 
@@ -184,8 +183,7 @@ def test_people_in_a_table_are_people_in_a_list(name: str, monkeypatch: pytest.M
     here = fresh(name, how, clock)
     happened = chosen_here(here, how, clock)
     for fewest, bulk in ((1, True), (20, True), (256, False)):
-        for module in (stored_objectives, entries):
-            monkeypatch.setattr(module, "FEWEST", fewest)
+        monkeypatch.setattr(users, "GATHER", fewest)
         other = Clock()
         learner = fresh(name, how, other)
         driven(learner, happened, other, np.random.default_rng(2), bulk)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pydoc
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 import diminuendo as dim
 from diminuendo.errors import InvalidInput, LedgerInUse, OverBudget, UnknownEvent, UnknownName
-from diminuendo.learners import LEARNERS, ROLES, Here
+from diminuendo.learners import LEARNERS, ROLES
 from diminuendo.learners.overlap import recipes
 from diminuendo.privacy import Budget, Ledger, Unit
 from diminuendo.streams import taste_groups
@@ -255,24 +255,10 @@ def test_what_cannot_be_restored() -> None:
         dim.make("overlap-greedi", FULL)
 
 
-@dataclass
-class Counted:
-    """An engine that counts how often room is asked for."""
-
-    asked: int = 0
-
-    def room(self, *given: Any) -> Any:
-        self.asked += 1
-        return Here().room(*given)
-
-
-def test_a_budget_is_known_without_room_for_users(tmp_path: Path) -> None:
-    """On a cluster it would start workers, for a learner that is thrown away."""
-    engine = Counted()
-    budget = dim.budget_for("private", FULL, engine=engine)
-    assert engine.asked == 0
-    learner = dim.make("private", FULL, engine=engine, ledger=tmp_path / "people.ledger")
-    assert engine.asked == 1
+def test_no_cluster_is_joined_before_the_first_release(tmp_path: Path) -> None:
+    nowhere = "ray://nowhere:1"
+    budget = dim.budget_for("private", FULL, engine=nowhere)
+    learner = dim.make("private", FULL, engine=nowhere, ledger=tmp_path / "people.ledger")
     assert learner.ledger is not None
     assert learner.ledger.budget == budget
     learner.ledger.close()

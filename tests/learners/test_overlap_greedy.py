@@ -16,7 +16,6 @@ import diminuendo as dim
 from diminuendo import Functions, Oracle, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, LedgerInUse, OverBudget
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.stored_objectives import StoredObjectives
 from diminuendo.learners.overlap import one_for_all
 from diminuendo.learners.overlap.drift import DriftTest
 from diminuendo.learners.overlap.one_for_all import OneForAll
@@ -32,8 +31,6 @@ from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams import drift, taste_groups
 from diminuendo.sums.clip import add_sparse
 from diminuendo.types import Floats, Ints
-from tests.kit.families import families, specimens
-from tests.kit.gains import gains_after
 from tests.kit.slow import mostly_slow
 
 BUDGET = Budget(1.0, 1e-6, accountant="continuous-gaussian")
@@ -212,29 +209,6 @@ def test_a_drop_is_noticed_and_noise_is_not() -> None:
     assert not wide.changed(0.2, 0.3)
 
 
-@families
-def test_kept_people_say_what_they_said_and_survive_a_snapshot(name: str) -> None:
-    for family, n_items, matrices in specimens(name):
-        people = People(family, tuple(np.asarray(matrix) for matrix in matrices), n_items)
-        kept, again = StoredObjectives(n_items), StoredObjectives(n_items)
-        for person in people:
-            kept.add(person)
-        kept.add(Oracle(lambda chosen: 0.1 * len(chosen), n_items))
-        which, arrays = kept.written()
-        assert which.tolist() == [True] * len(people) + [False]
-        again.read(arrays)
-        whole = [*people]
-        for people_kept, everybody in (
-            (kept, [*whole, Oracle(lambda c: 0.1 * len(c), n_items)]),
-            (again, whole),
-        ):
-            for item in range(min(3, n_items)):
-                chain = list(range(item + 1))
-                found = gains_after(n_items, people_kept.frozen(), chain)
-                for j, one in enumerate(everybody):
-                    np.testing.assert_allclose(found[j][item + 1 :], one.gains(chain)[item + 1 :], atol=1e-12)
-
-
 # Ledgers, crashes, processes.
 
 
@@ -367,9 +341,8 @@ def test_who_came_before_the_change_is_forgotten_and_not_divided_by(monkeypatch:
     policy, memory = policy_of(learner), memory_of(learner)
     first = policy._position.memory_begins
     assert first > 0
-    kept: Any = memory._kept
-    assert kept.people.batches.min() >= first
-    assert len(memory._values.entries) == len(memory._kept) == 6_000 - policy.plan.schedule.ends[first - 1]
+    assert memory.users.batches.min() >= first
+    assert len(memory) == 6_000 - policy.plan.schedule.ends[first - 1]
     (shares,), _ = shown_of(learner).picker.worth.get([0])
     # The batch in which tastes changed holds some of before; all others want item 3 by half.
     assert 0.45 < shares[3] < 0.501

@@ -122,9 +122,7 @@ def test_batches_divisors_and_memory_are_those_of_the_sample() -> None:
     policy: Any = learner.policy
     assert policy.plan.schedule.rounds == learner.horizon == 100
     assert len(policy._memory) == learner.rounds
-    assert policy._memory._kept.people.segments[0].table is not people.table, (
-        "no table that others are in is kept"
-    )
+    assert policy._memory.users.blocks[0].table is not people.table, "no table that others are in is kept"
     alone = dim.make("overlap-greedy", Setting(6, 2, 100, "full", 4.0))
     assert policy.plan.schedule == alone.policy.plan.schedule  # type: ignore[attr-defined]
     assert learner.guarantee.epsilon == alone.guarantee.epsilon, "a public coin makes nothing more private"

@@ -337,7 +337,7 @@ def test_who_is_erased_is_forgotten_with_the_next_release(restarted: bool, tmp_p
 
 def people(trainer: Trainer) -> list[int]:
     policy: Any = trainer.placements[1].learner.policy
-    return list(policy._memory._kept.people._rounds_of_all().tolist())
+    return [int(number) for block in policy._memory.users.blocks for number in block.facts.rounds]
 
 
 def test_the_trainer_says_what_was_spent(tmp_path: Path) -> None:

@@ -18,13 +18,11 @@ import pytest
 
 import diminuendo as dim
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.kept import engines, on_ray
 from diminuendo.objectives import BestMatch, Concave, NoisyOr
 from diminuendo.offline import SlateRules, data_bound, greedy, greedy_in_pieces
 from diminuendo.simulate import sweep
 from diminuendo.simulate.result import Result
 from diminuendo.streams import Pieces
-from tests.kit.fake_ray import FakeRay
 
 ROOT = Path(__file__).parents[2]
 PEOPLE, ITEMS = 1_500, 15
@@ -142,19 +140,6 @@ def test_what_pieces_cannot_have_is_refused(shop: Path) -> None:
             sweep(pieces, slots=2, **more)
     with pytest.raises(InvalidInput, match="one by one"):
         sweep([pieces, dim.read(shop, n_items=ITEMS, round="person")], slots=2)
-
-
-def test_people_may_be_on_actors(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ray, left = FakeRay(), list[str]()
-    monkeypatch.setattr(on_ray, "joined", lambda *_, **__: (ray, lambda: None))
-    monkeypatch.setattr(engines, "joined", lambda where, *_, **__: (ray, lambda: left.append(where)))
-    asked: dict[str, Any] = {"slots": 3, "seeds": 2, "learners": ["private", "random"]}
-    here, there = (
-        sweep(Pieces(shop, people=400, n_items=ITEMS), ray=address, **asked) for address in (None, "local")
-    )
-    assert rows(there.simulations[0]) == rows(here.simulations[0])
-    assert len(ray.actors) == 4, "one for each core in each run of the learner that keeps people"
-    assert left == ["local"], "one cluster for all runs"
 
 
 @pytest.mark.slow

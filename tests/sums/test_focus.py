@@ -21,10 +21,9 @@ from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.sums.chains.cost import UNIT, cost_of_one, deviation_for, split_deviations, squared_shifts
 from diminuendo.sums.chains.focus import FULL, SHARES, Focus
-from diminuendo.sums.chains.release import ChainRelease
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Ints
-from tests.kit.stored import PeopleByHand
+from tests.kit.stored import HandChain, PeopleByHand
 from tests.sums.test_stored import ITEMS, WIDE, secret, stored, vectors
 
 BUDGET = Budget(1.0, 1e-6)
@@ -62,7 +61,7 @@ def charged(ledger: Ledger, name: str, batch: int = 0) -> Fraction:
     return Fraction(event.squares[batch])
 
 
-def along(release: ChainRelease, chain: Iterable[int], later: Iterable[Any]) -> list[tuple[Ints, float]]:
+def along(release: HandChain, chain: Iterable[int], later: Iterable[Any]) -> list[tuple[Ints, float]]:
     """Everything that a release publishes along a chain, each with the deviation of its noise."""
     singles = release.singles(secret())
     rows = [release.row(item, gains, secret()) for item, gains in zip(chain, later, strict=True)]

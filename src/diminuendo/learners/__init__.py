@@ -10,8 +10,8 @@ from typing import Any
 from diminuendo import _snapshots, _validate
 from diminuendo._plugins import Table
 from diminuendo.errors import InvalidInput, UnknownName
+from diminuendo.learners.base.engines import OnRay, Threads
 from diminuendo.learners.base.entry import AnyEntry
-from diminuendo.learners.base.kept.engines import Here, OnRay
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patience, Patient
 from diminuendo.learners.base.replay import replay, replay_in_pieces
@@ -349,10 +349,8 @@ def _asked(name: str, setting: Setting, options: dict[str, Any]) -> tuple[AnyEnt
 
 
 def _budget_of(entry: AnyEntry, setting: Setting, options: dict[str, Any]) -> Budget:
-    """What it asks for, by making one that pays for itself and is thrown away: in this process, so that no cluster
-    starts workers for it."""
-    here = {option: value for option, value in options.items() if option != "engine"}
-    budget = entry.for_setting(setting, **here).budget if entry.private else None
+    """The budget of such a learner: of one that pays for itself and is thrown away."""
+    budget = entry.for_setting(setting, **options).budget if entry.private else None
     if budget is None:
         raise InvalidInput(f"{entry.name!r} promises nothing; no ledger can pay for what it shows.")
     return budget
@@ -364,7 +362,6 @@ __all__ = [
     "ROLES",
     "EpochGreedy",
     "ExploreExploit",
-    "Here",
     "LazyHedge",
     "Learner",
     "OnRay",
@@ -375,6 +372,7 @@ __all__ = [
     "Setting",
     "SlateClicks",
     "SlateTotals",
+    "Threads",
     "budget_for",
     "learner_class",
     "make",

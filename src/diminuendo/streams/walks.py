@@ -13,6 +13,7 @@ the slate; people of compiled families say what they said.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -43,8 +44,6 @@ class Segment:
     """Of the table; a range where they lie side by side."""
     function: Callable[[Slate], Floats] | None = None
     """What items would add for her after a slate."""
-    gathered: bool = False
-    """Whether its people came one by one, and others who come one by one may join them."""
 
     def __repr__(self) -> str:
         return "<Segment>"
@@ -110,8 +109,9 @@ def buffer_for(n_items: int, segments: Sequence[Segment]) -> GainBuffer:
     return new_gain_buffer(n_items, max(leaves, default=1))
 
 
-class Room:
-    """What kernels need while they ask one person after the other: as long as the list of items, and made once."""
+class Room(threading.local):
+    """What kernels need while they query one user after the other: as long as the list of items, and made once in each
+    thread."""
 
     def __init__(self, n_items: int) -> None:
         self.n_items = n_items

@@ -17,7 +17,7 @@ from diminuendo.learners.overlap.contexts.counts import TypeCounts
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams.contexts import Contexts
 from diminuendo.sums.chains.cells import CellRelease, SharedFocus
-from diminuendo.sums.chains.people.frozen import FrozenPeople
+from diminuendo.sums.chains.people.participants import Participants
 from diminuendo.sums.chains.release import ChainRelease
 from diminuendo.types import Floats, Ints, Objective
 
@@ -38,22 +38,18 @@ class _Unpaid:
 def two_chains(policy: Any, broken: bool) -> None:
     """People are asked along the chain of their type, and along one for everybody, and only one of them is paid."""
     memory, frame = policy._memory, policy.frame
-    begin, freeze, everybody = memory.begin_by_type, memory._asked, list[FrozenPeople]()
+    begin, freeze, everybody = memory.begin_by_type, memory._asked, list[Participants]()
 
     def twice(weights: Ints, factors: Floats) -> Any:
-        groups = [
-            group._replace(people=group.people._replace(types=np.zeros_like(group.people.types)))
-            for group in freeze(weights, factors).groups
-        ]
-        everybody[:] = [FrozenPeople(groups, memory._clip, factors)]
+        everybody[:] = [freeze(weights, factors)]
         return freeze(weights, factors)
 
     def both(number: int, first: int, focus: SharedFocus) -> Any:
         asked, cells = begin(number, first, focus)
         if broken:
             release, paid = asked._release, cast(Any, _Unpaid())
-            common = ChainRelease(everybody[0], paid, release.sigmas, release.factors)
-            common.row(0, None, frame.secret)
+            common = ChainRelease(everybody[0], paid, release.sigmas, release.factors, release.n_types)
+            common.row(0, frame.secret)
             common.rest(frame.secret)
         return asked, cells
 
@@ -99,13 +95,12 @@ def only_cells_with_people() -> Iterator[None]:
     """Types part early; and of values that nobody has who answered, nothing is published."""
 
     def cells(self: CellRelease, column: int, secret: Any) -> Ints | None:
-        (shape, of_type), people = self._columns[column], cast(FrozenPeople, self._people).flat()
-        values = of_type[people.types]
-        there, size = np.unique(values[values >= 0]), self._n_items
+        (shape, of_type), size = self._columns[column], self._n_items
+        there = np.flatnonzero(self._people.counts(of_type, shape, 1))
         found = np.zeros((shape, size), dtype=np.int64)
         if np.isinf(self.deviations.cells[column]):
             return None
-        total = self._people.singles(of_type, shape)
+        total = self._people.sums((), of_type, shape)
         found[there] = normal.rounded_normal(total[there], self.deviations.cells[column], secret)
         return found
 
@@ -122,7 +117,7 @@ def still_in_the_old_cell() -> Iterator[None]:
         if np.isinf(self.deviations.cells[column]):
             return None
         other = np.where(of_type < 0, -1, (of_type + 1) % shape)
-        total = self._people.singles(of_type, shape) + self._people.singles(other, shape)
+        total = self._people.sums((), of_type, shape) + self._people.sums((), other, shape)
         return normal.rounded_normal(total, self.deviations.cells[column], secret)
 
     with types_part_early(), mock.patch.object(CellRelease, "cells", cells):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from diminuendo.learners.overlap.memory import answer_of
 from diminuendo.privacy.process_guard import said_by
 from diminuendo.types import Floats, Ints, Objective
 from tests.audit.faults.planted import after
@@ -39,7 +40,6 @@ def reservoir(policy: Any, broken: bool) -> None:
     everybody = memory._asked
 
     def replace(number: int) -> None:
-        memory.mark([number])
         rounds.append(number)
         heard[0] += 1
         if broken and len(rounds) > ROOM:
@@ -87,20 +87,20 @@ def last_counted_again(policy: Any, broken: bool) -> None:
         batch = schedule.batch_of(number)
         if not broken or number + 1 != schedule.ends[batch] or batch + 1 == len(schedule):
             return
-        said = said_by(lambda: policy._walk.along(answer, row, policy.items.first_batch, batch))
+        said = said_by(lambda: answer_of(answer, row, policy.frame.n_items))
         if said is not None:
-            memory._values._added -= 1  # or more users would be refused than there is room for
-            memory.keep(answer, said, batch + 1)
+            memory._values.added -= 1  # or more users would be refused than there is room for
+            memory.keep(answer, batch + 1, said=said.singles)
 
     after(policy, "learn", store_again)
 
 
 def _whenever_somebody_is_kept(policy: Any, then: Callable[[int], None]) -> None:
-    learn, memory = policy.learn, policy._memory
+    memory = policy._memory
 
     def learned(place: int, answer: Objective) -> None:
         before = len(memory)
-        learn(place, answer)
+        policy._learn(place, answer, policy.frame.decisions.round_at(place))
         if len(memory) > before:
             then(policy.frame.decisions.round_at(place))
 

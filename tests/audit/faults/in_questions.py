@@ -13,14 +13,15 @@ from diminuendo.types import EMPTY_SLOT, Items
 
 def weights_from_answers(policy: Any, broken: bool) -> None:
     """What is much wanted by the people who are asked now has a low weight in the same release."""
-    values = policy._memory._values
+    memory = policy._memory
 
     def weights(focus: Focus) -> Focus:
-        *_, items, worth = values.entries.arrays()
-        wanted = np.bincount(items, worth, values.n_items)
+        wanted = np.zeros(len(focus.weights))
+        for user in memory.users.functions:
+            np.add.at(wanted, user.items, user.values)
         return focus._replace(weights=np.where(wanted >= 1, FULL // 4, FULL)) if broken else focus
 
-    _in_focus(values, weights)
+    _in_focus(memory._values, weights)
 
 
 def singles_out_of_focus(policy: Any, broken: bool) -> None:
@@ -32,8 +33,8 @@ def singles_out_of_focus(policy: Any, broken: bool) -> None:
 
 def _in_focus(values: Any, chosen: Callable[[Focus], Focus]) -> None:
     focused = values.focused
-    values.focused = lambda number, weights, sigmas, focus, secret, asked=None: focused(
-        number, weights, sigmas, chosen(focus), secret, asked
+    values.focused = lambda number, weights, sigmas, focus, secret: focused(
+        number, weights, sigmas, chosen(focus), secret
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from diminuendo.randomness import noise
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.sums.chains.focus import clip_focused
-from diminuendo.sums.chains.people import frozen as chain
+from diminuendo.sums.chains.people import participants as chain
 from diminuendo.types import Floats
 
 
@@ -66,7 +66,6 @@ def _falling(weighed: Callable[[Floats], Floats]) -> Iterator[None]:
         items: Any,
         scales: Any,
         gains: Any,
-        asked: Any,
         factors: Floats,
         ceiling: float,
         joined: Any,
@@ -74,7 +73,7 @@ def _falling(weighed: Callable[[Floats], Floats]) -> Iterator[None]:
         after: Any,
     ) -> None:
         said = weighed(factors)[items] * np.minimum(gains, ceiling)
-        for person in np.flatnonzero(asked):
+        for person in range(len(starts) - 1):
             for j in range(starts[person], starts[person + 1]):
                 here = items[j] != joined[person] and gains[j] > 0
                 after[j] = int(scales[person] * said[j]) if here else 0

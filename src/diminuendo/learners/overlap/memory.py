@@ -1,4 +1,4 @@
-"""Rewards of each batch, published once it is closed; and whose feedback counts.
+"""What users say when they answer, whose feedback counts, and rewards of each batch, published once it is closed.
 
 This is private: rewards go in here, and come out only as one noisy total per batch, which is charged, drawn once and
 durable before anybody sees it.
@@ -6,24 +6,50 @@ durable before anybody sees it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo._snapshots import MOST_DEVIATIONS
 from diminuendo._sparse import SparseRows
+from diminuendo._validate import as_float, as_floats
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.decisions import shown
 from diminuendo.learners.overlap.schedule import OverlapPlan
+from diminuendo.objectives.person import Person
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
-from diminuendo.types import Floats, Ints
+from diminuendo.types import Floats, Ints, Items, Objective
 
 NOT_HEARD = -1
 """In place of a type: what she says does not count, nor does she where people are counted."""
+
+
+class Answer(NamedTuple):
+    """The reward; and which items are worth something by themselves, in rising order, with what they are worth."""
+
+    payoff: float
+    singles: tuple[Ints, Floats] | None = None
+    """None where a row says it."""
+
+    def __repr__(self) -> str:
+        return "<Answer>"
+
+
+def answer_of(user: Objective, row: Items, n_items: int) -> Answer | None:
+    """What a user says who was shown `row`; None in the wrong shape. A function may raise whatever it likes."""
+    if type(user) is Person:
+        return Answer(user.value(shown(row)))
+    worth = as_floats(user.gains(()))
+    payoff = as_float(user.value(shown(row)))
+    if worth.shape != (n_items,):
+        return None
+    items = np.flatnonzero(worth > 0)
+    return Answer(payoff, (items, worth[items]))
 
 
 def heard_rows(low: int, high: int, types: Ints) -> tuple[range | Ints, Ints]:

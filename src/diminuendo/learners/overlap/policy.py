@@ -24,11 +24,11 @@ from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.menu import Chooser, Menu
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.setting import Prior
+from diminuendo.learners.base.users import NO_ROUND
 from diminuendo.learners.health import EARLY, LEARNED, LEAST, LED, GaussianNoise, Signal, floor_for
 from diminuendo.learners.overlap.drift import DriftTest
-from diminuendo.learners.overlap.memory import NOT_HEARD, PayoffMemory
+from diminuendo.learners.overlap.memory import NOT_HEARD, PayoffMemory, answer_of
 from diminuendo.learners.overlap.one_for_all import Occasion, Shown
-from diminuendo.learners.overlap.person_walk import PersonWalk
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.learners.overlap.stored import PeopleMemory
 from diminuendo.offline.rules import SlateRules
@@ -121,7 +121,6 @@ class OverlapPolicy(MenuPolicy):
         self._memory, self._payoffs, self._shown = memory, payoffs, shown
         self._drift = DriftTest()
         self.signal = Signal(self._floor())
-        self._walk = PersonWalk(self.frame.n_items)
         self._position = Position()
         self._begun: Callable[[], Any] | None = None  # a release that is paid for and not finished yet
         self._chooser = self._next_menu().chooser()
@@ -286,32 +285,28 @@ class OverlapPolicy(MenuPolicy):
     # Private: what people say is for the next release.
 
     def learn(self, place: int, answer: Objective) -> None:
-        """Add up her payoff, and remember what she wants, unless her batch is forgotten."""
+        """Add up the reward, and store the user, unless their batch is forgotten."""
         self._learn(place, answer)
 
-    def _learn(self, place: int, answer: Objective) -> bool:
-        """As `learn`; whether she is remembered."""
+    def _learn(self, place: int, answer: Objective, number: int = NO_ROUND) -> None:
+        """As `learn`, of a user who can be erased by the round `number`."""
         decisions = self.frame.decisions
-        batch = self.plan.schedule.batch_of(decisions.round_at(place))
-        row, first_batch = decisions.rows[place], self.items.first_batch
+        batch, row = self.plan.schedule.batch_of(decisions.round_at(place)), decisions.rows[place]
         kind = int(decisions.types[place]) if len(decisions.types) else 0
-        said = said_by(lambda: self._walk.along(answer, row, first_batch, batch))
+        said = said_by(lambda: answer_of(answer, row, self.frame.n_items))
         if said is None:
-            return False
+            return
         self._payoffs.add(said.payoff, batch)
-        if batch < self._asked_first(self._position.made):
-            return False
-        with self.frame.guard.all_or_broken():
-            self._memory.keep(answer, said, batch, kind)
-        return True
+        if batch >= self._asked_first(self._position.made):
+            with self.frame.guard.all_or_broken():
+                self._memory.keep(answer, batch, kind, number, said.singles)
 
     def learn_all(self, places: Ints, answers: Sequence[Objective] | People) -> None:
         """As `learn`, each with the round in which she came; many people of one table and batch together."""
         rounds = self.frame.decisions.rounds_at(places)
         if not isinstance(answers, People):
             for place, number, answer in zip(places.tolist(), rounds.tolist(), answers, strict=True):
-                if self._learn(place, answer):
-                    self._memory.mark([number])
+                self._learn(place, answer, number)
             return
         order = np.argsort(rounds)
         people, places, rounds = answers[order], places[order], rounds[order]
@@ -326,8 +321,7 @@ class OverlapPolicy(MenuPolicy):
         if batch >= self._asked_first(self._position.made):
             types = decisions.types[places] if len(decisions.types) else NOBODY
             with self.frame.guard.all_or_broken():
-                self._memory.keep_rows(people, 0, len(people), batch, types)
-                self._memory.mark(rounds.tolist())
+                self._memory.keep_rows(people, 0, len(people), batch, types, rounds)
 
     def erase(self, rounds: Ints) -> None:
         """Releases that are not begun do not ask the people of these rounds."""

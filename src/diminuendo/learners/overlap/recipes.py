@@ -7,11 +7,11 @@ from typing import Any
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.engines import Engine, engine_called
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Objectives
 from diminuendo.learners.base.frame import LONGEST, Frame
 from diminuendo.learners.base.items import ItemAvailability
-from diminuendo.learners.base.kept.engines import Engine, engine_called
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.setting import checked_prior
