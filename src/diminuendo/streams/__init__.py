@@ -14,12 +14,12 @@ from diminuendo.streams.tables.read_as import ReadAs
 from diminuendo.streams.tables.summary import ReadNote, WasRead
 
 if TYPE_CHECKING:
+    from diminuendo.streams.mapped import out_of_core
     from diminuendo.streams.ratings import from_ratings, from_table, read_ratings
-    from diminuendo.streams.tables.pieces import Pieces
 
 # pyarrow takes its time to load, and most streams do without.
 __getattr__, __dir__ = lazily(
-    __name__, {"ratings": "from_ratings from_table read_ratings", "tables.pieces": "Pieces"}
+    __name__, {"ratings": "from_ratings from_table read_ratings", "mapped": "out_of_core"}
 )
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "Contexts",
     "Functions",
     "People",
-    "Pieces",
     "ReadAs",
     "ReadNote",
     "Stream",
@@ -40,6 +39,7 @@ __all__ = [
     "grid",
     "msweb",
     "open_stream",
+    "out_of_core",
     "read",
     "read_baskets",
     "read_ratings",

@@ -45,8 +45,6 @@ class Stream(ABC):
     """Whose round each is, as numbers, where somebody may have several; None where everybody has one."""
     was_read: WasRead | None = None
     """What was read of the table that they come from."""
-    again: Callable[[], People] | None = None
-    """Reads these people again, where they are one piece of a large file (tables/pieces.py)."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -182,7 +180,8 @@ class People(Stream):
             rows = self.family.rows(self.table, self.n_items)
             some = self.with_rows(tuple(part.between(first, max(first, last)) for part in rows))
         else:
-            some = self.with_rows(tuple(part[person] for part in self.matrices))
+            places, rows = np.arange(len(self))[person], self.family.rows(self.table, self.n_items)
+            some = self.with_rows(tuple(part.only(places) for part in rows))
         some._click_words = self.click_words[person]
         some.types = None if self.types is None else self.types[person]
         some.persons = None if self.persons is None else self.persons[person]

@@ -5,9 +5,9 @@ With the same coins this gives, slate for slate, what the loop of choose and obs
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from diminuendo.types import (
     NEVER,
     Decision,
     FeedbackKind,
-    Floats,
     Ints,
     Items,
     Progress,
@@ -53,26 +52,6 @@ def replay(
     if isinstance(stream, People) and (late is None or learner.waits):
         return learner.replay(stream, progress, **more)
     return loop(learner, stream, feedback, progress, **more)
-
-
-class Played(NamedTuple):
-    """What became of one piece of a stream."""
-
-    slates: Items
-    payoffs: Floats
-
-
-def replay_in_pieces(
-    learner: Learner, pieces: Iterable[People], progress: Progress | None = None
-) -> Iterator[Played]:
-    """The slates that `learner` shows to people who come in pieces (streams/tables/pieces.py), and their payoffs.
-
-    As `replay` shows them to all of them at once; but only one piece need be there at a time, besides what the learner
-    keeps. Whatever needs the whole stream, as hindsight does, is not to be had.
-    """
-    for people in pieces:
-        slates = learner.replay(people, progress)
-        yield Played(slates, people.values(slates))
 
 
 def loop(
