@@ -31,7 +31,7 @@ Accounting: TypeAlias = Literal["zcdp", "pure", "continuous-gaussian"]
 PLACE = Path(__file__).with_name("hashes.json")
 N_ITEMS, SLOTS, ROUNDS, SEED = 12, 3, 480, 7
 ACCOUNTANTS: dict[str, Accounting] = dict.fromkeys(
-    ("overlap-greedy", "boosted", "noisy-hedge", "bandit-blocks", "ranked-clicks"),
+    ("overlap-greedy",),
     "continuous-gaussian",
 )
 """Who adds Gaussian noise; all others draw, or add Laplace noise."""

@@ -109,7 +109,7 @@ def said(learner: Learner, number: int, decision: Decision) -> Any:
 
 def ledger_of(learner: Learner) -> Ledger:
     policy: Any = learner.policy
-    for owner in ("_payoffs._sum", "released.sum", "_cells", "_counts", ""):
+    for owner in ("_payoffs._sum", "experts", "_counts", ""):
         found = policy
         for part in owner.split("."):
             found = getattr(found, part, None) if part else found

@@ -301,7 +301,7 @@ def test_no_round_is_handed_out_that_no_menu_is_for() -> None:
         opened("overlap-greedy")[1].chosen(ROUNDS)
 
 
-@pytest.mark.parametrize("name", ["boosted", "noisy-hedge", "bandit-blocks", "fi-dp"])
+@pytest.mark.parametrize("name", ["lazy-hedge", "fi-dp"])
 def test_who_must_draw_by_itself_is_refused(name: str) -> None:
     reads = next(kind for kind in ("full", "bandit", "click") if kind in LEARNERS[name].reads)
     with pytest.raises(InvalidInput, match="must draw its slates itself"):

@@ -93,13 +93,13 @@ def test_what_can_be_read_once_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "setting", "option", "able"),
     [
-        ("ranked-clicks", CLICK, {"prior": [0.1] * N_ITEMS}, "slate-clicks"),
+        ("cascade-thompson", CLICK, {"prior": [0.1] * N_ITEMS}, "slate-clicks"),
         ("epoch-greedy", FULL, {"absent": [1]}, "overlap-greedy"),
         ("overlap-greedy", FULL, {"epoch": 3}, "epoch-greedy"),
         ("overlap-greedy", FULL, {"exploring": 0.1}, "hedge-bandit"),
         ("private", FULL, {"proir": [0.1] * N_ITEMS}, "No learner"),
-        ("ranked-clicks", CLICK, {"rules": dim.SlateRules(pinned=[2])}, "private"),
-        ("ranked-clicks", CLICK, {"exclusions": True}, "private"),
+        ("cascade-thompson", CLICK, {"rules": dim.SlateRules(pinned=[2])}, "private"),
+        ("cascade-thompson", CLICK, {"exclusions": True}, "private"),
     ],
 )
 def test_what_a_learner_does_not_take_names_one_that_does(

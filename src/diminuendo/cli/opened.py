@@ -26,7 +26,7 @@ def opened(
     """The streams that were named, and a word on what was read."""
     with loading():
         from diminuendo.streams import open_stream
-        from diminuendo.streams.tables.summary import ReadNote
+        from diminuendo.streams.was_read import ReadNote
     if out_of_core:
         return [_mapped(source, objective, items, how) for source in sources]
     with progress_bars() as bars, warnings.catch_warnings():

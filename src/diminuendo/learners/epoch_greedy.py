@@ -1,21 +1,21 @@
-"""Epoch greedy: private greedy on the people of one epoch, shown to everybody of the next.
+"""Epoch greedy: private greedy on the users of one epoch, shown to all users of the next.
 
-Time is cut into epochs that double in length, each of which knows nothing of those before. In the first, slates are
-random. When an epoch is settled, k items are drawn one after the other by the exponential mechanism, in proportion to
-exp(rate * what the item would add for this epoch's people), and shown until the next is settled; then the people are
-forgotten. Everybody is used once, so the whole run costs no more than one slate: (k + 1) * rate, whatever its length.
-Nothing depends on the horizon, which may be as large as one likes.
+Time is cut into epochs that double in length, each of which learns from its own users alone. In the first, slates are
+random. When an epoch is closed, k items are drawn one after the other by the exponential mechanism, in proportion to
+exp(rate * what the item would add for this epoch's users), and shown until the next epoch is closed; then the users'
+data is deleted. Every user is used once, so the whole run costs no more than one slate: (k + 1) * rate, whatever its
+length. Nothing depends on the horizon, which may be as large as one likes.
 
-Where overlap greedy pays for how long a person's list of wishes is, this pays only for her largest wish. So it is the
-better one where people want a great many items each, and where delta must be 0.
+Overlap greedy pays for the length of a user's list of wishes, and epoch greedy only for their largest wish. So it is
+the better one where users want a great many items each, and where delta must be 0.
 
-Regret     people of one taste: of order k^2 log N log T / epsilon for privacy, and sqrt(k T log N) for chance
-           (docs/maths/epoch-greedy.md, Theorem Q2). No bound against an adversary; when tastes change, doubling
-           epochs notice late: give an `epoch` of fixed length then.
-Guarantee  (epsilon, 0), for any functions whatever; late and missing answers included (Theorem Q1).
-Assumes    exact draws (docs/maths/exponential.md). One answer per round: one that is given again after a crash, to a
-           learner restored from a snapshot, is the same. What comes after its epoch is over counts as nothing.
-Memory     the people of the running epoch, as rows or functions.
+Regret     users of one taste: of order k^2 log N log T / epsilon for privacy, and sqrt(k T log N) for chance
+           (docs/maths/epoch-greedy.md, Theorem Q2). No bound against an adversary; after a drift of tastes doubling
+           epochs react late: set an `epoch` of fixed length then.
+Guarantee  (epsilon, 0), for any functions whatever; late and missing feedback included (Theorem Q1).
+Assumes    exact draws (docs/maths/exponential.md). One feedback per round: one that is reported again after a crash,
+           to a learner restored from a snapshot, is the same. What arrives after its epoch is over is not used.
+Memory     the users of the running epoch, as rows or functions.
 Excludes   timing, and the memory of the process.
 References Gupta, Ligett, McSherry, Roth & Talwar (2010), SODA; Mitrovic, Bun, Krause & Karbasi (2017), ICML.
 """
@@ -271,10 +271,55 @@ def epoch_greedy(
     rules: SlateRules | None = None,
     sample: int = 1,
 ) -> Learner:
-    """Private greedy, epoch by epoch; `epoch`: their length, where they are not to double.
+    """Return epoch greedy: private greedy on the users of one epoch, shown to all users of the next. Full information.
 
-    `rules`: what slates must keep to. What is pinned is not drawn, and the budget is for the other slots. `sample`: of
-    how many people one is learned from, by a public coin; all are served.
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    horizon : int
+        Number of rounds.
+    epsilon : float
+        Privacy budget.
+    epoch : int, optional
+        Length of epochs. By default each is twice as long as the one before.
+    visits : int, default 1
+        Contribution bound: how many rounds of one user count.
+    ledger : Ledger, optional
+        What is charged. By default a ledger of its own, in memory.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, optional
+        Feedback window.
+    rules : SlateRules, optional
+        What every slate satisfies. Pinned items are not drawn, and the budget is for the other slots.
+    sample : int, default 1
+        One in `sample` users is learned from, by a public coin; all are served.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    OverBudget
+        If the ledger cannot pay for the run.
+    InvalidInput
+        If an argument is out of range.
+
+    Notes
+    -----
+    (epsilon, 0)-DP for any feedback, replacing `visits` rounds of one user (Theorem Q1 of
+    docs/maths/epoch-greedy.md). Every user is in one epoch, so the run costs (k + 1) * rate, whatever its length.
+
+    Examples
+    --------
+    >>> from diminuendo.learners import EpochGreedy
+    >>> learner = EpochGreedy(20, 3, horizon=10_000, epsilon=1.0)
+    >>> learner.guarantee.epsilon, learner.guarantee.delta, learner.guarantee.proof
+    (1.0, 0.0, 'docs/maths/epoch-greedy.md, Theorem Q1')
     """
     horizon = _validate.positive_int(horizon, "horizon")
     frame = Frame(

@@ -62,10 +62,22 @@ class MappedPeople(People):
 
 
 def out_of_core(path: str | Path, family: Family | None = None, **how: Any) -> MappedPeople:
-    """The users of a Parquet file, whose table is written to a temporary folder, 12 bytes for each row of the file.
+    """Map the users of a Parquet file that is larger than memory.
 
-    The folder is readable by its owner alone, and is removed with the users; TMPDIR says where. A user is a round, and
-    rows of a user are adjacent. `how`: as `Pieces` takes it.
+    Parameters
+    ----------
+    path : str or Path
+        A Parquet file of rows: who wants what, and perhaps how much. Rows of a user are adjacent; a user is a round.
+    family : Family, optional
+        How to read the rows. Default: `NoisyOr()`.
+    how
+        `columns`, `scale`, `n_items` and `progress`, as `read` takes them.
+
+    Returns
+    -------
+    People
+        Their table is written to a temporary folder (TMPDIR), 12 bytes for each row of the file. The folder is readable
+        by its owner alone and is removed with the users.
     """
     pieces = Pieces(path, family, **how)
     folder = Path(tempfile.mkdtemp(prefix="diminuendo-"))

@@ -42,11 +42,49 @@ def replay(
     contexts: Any = None,
     exclude: Any = None,
 ) -> Items:
-    """The slates `learner` shows to `stream`, (people, slots), -1 for an empty slot; `persons`: who they are.
+    """Return the slates that a learner shows to a stream, learning from each user.
 
-    `late`: how many further rounds are chosen before each of them answers; NEVER for those who do not.
-    `contexts`: what is known of them; without it, what the stream says.
-    `exclude`: what each of them is not shown, where the learner was made with exclusions.
+    Compiled for streams of a family. With the same coins the result equals the loop of `choose` and `observe` bit
+    for bit.
+
+    Parameters
+    ----------
+    learner : Learner
+        It goes on from where it is, and has learned when this returns.
+    stream : Stream
+        Users, in order.
+    feedback : {"full", "bandit", "click"}, optional
+        For learners that read several kinds.
+    progress : callable, optional
+        Called with numbers of rounds just finished.
+    persons : sequence, optional
+        Identity of each round's user, if users may own several rounds.
+    late : array of int, optional
+        How many further rounds are chosen before each user responds; -1 if they never do.
+    contexts : optional
+        What is known of each user, as `Stream.with_contexts` takes it. By default what the stream says.
+    exclude : sequence of items or scipy sparse array, optional
+        What each user excludes, if the learner was made with exclusions.
+
+    Returns
+    -------
+    ndarray of int, shape (n_users, slots)
+        -1 is an empty slot.
+
+    Raises
+    ------
+    InvalidInput
+        If the stream does not fit the learner.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> users = dim.msweb()[:2_000]
+    >>> setting = dim.Setting(users.n_items, slots=5, rounds=len(users), feedback="full")
+    >>> learner = dim.make("private", setting, coins=dim.SeededCoins(0))
+    >>> slates = dim.replay(learner, users)
+    >>> slates.shape, round(float(users.values(slates).mean()), 3)
+    ((2000, 5), 0.663)
     """
     more: dict[str, Any] = {"persons": persons, "late": late, "contexts": contexts, "exclude": exclude}
     if isinstance(stream, People) and (late is None or learner.waits):

@@ -60,38 +60,92 @@ def overlap_greedy(
     sample: int = 1,
     engine: str | Engine | None = None,
 ) -> Learner:
-    """Overlap greedy: keeps people, asks them again at every release, and follows greedy on what they said, with noise.
+    """Return overlap greedy: noisy greedy over stored users at a few dozen releases. Full information.
 
-    At each of a few dozen releases, at times fixed beforehand, all people who are kept answer one chain of questions.
-    First what each item is worth by itself; noise is added, and the best item is picked. Then what every other item
-    loses when that one is shown, with noise; and so on, and at last what is left. Rows and rest of one person come out
-    of her singles, so the whole chain costs no more than twice the first question, whatever k is. People of earlier
-    releases are asked again with weights whose squares add up, and averages over releases then have noise that falls
-    like 1 / (people so far). The slate is shown to everybody until the next release; in the first batch slates are
-    random.
+    At each release, at times fixed beforehand, all stored users answer one greedy query sequence. First the
+    singleton values of all items; noise is added, and the best item is picked. Then the marginal losses when that
+    item is shown, with noise; and so on, and at last the residual. Losses and residual of one user come out of
+    their singleton values, so the whole sequence costs no more than twice the first query, whatever k is. Users of
+    earlier releases are queried again with weights whose squares add up, and averages over releases then have noise
+    that falls like 1 / (users so far). The slate is shown to all users until the next release; in the first batch
+    slates are random.
 
-    What people say counts more for items that can still be picked, as far as was published (a focus). Once the slate is
-    a good one, releases ask around it: what each item would add, and what each shown item keeps others from adding.
-    Items are swapped that are surely better.
+    Queries put more weight on items that can still be picked, as far as is published (query weights). Once the
+    slate is good, releases query around it: what each item would add, and what each shown item keeps others from
+    adding. Items that are surely better are swapped in. One noisy total of rewards per batch tells whether tastes
+    have drifted: then memory begins anew.
 
-    One number per batch besides, the payoff, tells whether tastes have changed: then memory begins anew.
-
-    Regret     proved for people of one taste whose singles are not clipped, and for greedy on the last release alone:
-               of order k^(3/2) sigma log T (docs/maths/overlap.md, Theorem O3). For users who want several items it is
-               about their clipped objectives. No bound against an adversary.
-    Guarantee  every release is paid for before it is drawn; rounded Gaussian noise (docs/maths/overlap.md, Theorems O1,
-               F1 and F2).
-    Assumes    nothing about people: singles are clipped to length 1, rows by a running minimum. One answer per round.
-    Memory     people themselves, as rows or functions, are kept as long as the learner lives or until tastes change;
-               with a retention, for that number of rounds, and until these are settled.
+    Regret     proved for users of one taste whose singletons are not clipped, and for greedy on the last release
+               alone: of order k^(3/2) sigma log T (docs/maths/overlap.md, Theorem O3). For users who want several
+               items it is about their clipped objectives. No bound against an adversary.
+    Guarantee  (epsilon, delta)-DP, replacing `visits` rounds of one user. Every release is charged before it is
+               drawn; rounded Gaussian noise (docs/maths/overlap.md, Theorems O1, F1 and F2). With private contexts
+               or exclusions joint DP, in the view of all others (docs/maths/contexts.md, Theorem X1;
+               docs/maths/rules.md, Theorem Y3).
+    Assumes    nothing about users: singletons are clipped to length 1, losses by a running minimum. One feedback
+               per round.
+    Memory     users' rows or functions, as long as the learner lives or until tastes drift; with a retention, for
+               that number of rounds, and until these are closed.
     Excludes   timing, and the memory of the process.
 
-    `horizon`: how many people will come, None where nobody knows. `prior`, counting as `prior_people` people: which
-    share of people each item pleases. `absent`: items that are not there yet. `rules`: what slates must keep to;
-    `eligible`, for each slot its items, is one of them, and may be said by itself. `exclusions`: whether people may
-    exclude items, such as those that they have already. `retention`: for how many rounds people are kept at most, None:
-    for good. `sample`: of how many people one is learned from, by a public coin; all are served. `engine`: where
-    users are queried, "threads", "ray" or one of learners/base/engines.py; what is published is the same.
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    horizon : int or None
+        Number of rounds; None if it is not known.
+    epsilon : float
+        Privacy budget.
+    delta : float
+        Above 0.
+    visits : int, default 1
+        Contribution bound: how many rounds of one user count.
+    prior : sequence of float, optional
+        Public guess of the share of users whom each item pleases.
+    prior_people : int, optional
+        As how many users the prior counts.
+    absent : iterable of int, optional
+        Items that are not available yet.
+    eligible : optional
+        For each slot the items that it may show, if that is the only rule.
+    ledger : Ledger, optional
+        What is charged. By default a ledger of its own, in memory.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, optional
+        Feedback window.
+    contexts : Contexts, optional
+        What is known of users when they arrive.
+    rules : SlateRules, optional
+        What every slate satisfies.
+    exclusions : bool, default False
+        Whether users may exclude items.
+    retention : int, optional
+        For how many rounds a user's data is kept at most. By default as long as the learner lives.
+    sample : int, default 1
+        One in `sample` users is learned from, by a public coin; all are served.
+    engine : {"threads", "ray"} or engine, optional
+        Where stored users' data is evaluated. Results do not depend on it.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    OverBudget
+        If the ledger cannot pay for the run.
+    InvalidInput
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> learner = dim.OverlapGreedy(20, 3, horizon=10_000, epsilon=1.0, delta=1e-6, coins=dim.SeededCoins(1))
+    >>> print(learner.guarantee)
+    (1, 1e-06)-differentially private (replace one round, seeded: for simulation only)
     """
     place, known = engine_called(engine), as_contexts(contexts)
     frame = Frame(
