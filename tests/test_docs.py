@@ -27,14 +27,13 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 RUNNABLE = sorted({block.page for block in BLOCKS if block.language in RUN})
 LONG_PAGES = {
-    ROOT / "docs" / "how-to" / f"{name}.md"
+    ROOT / "docs" / f"{name}.md"
     for name in (
-        "sweep",
-        "choose-epsilon",
-        "contexts",
-        "first-deployment",
-        "from-an-export",
-        "read-the-report",
+        "scaling",
+        "how-to/choose-epsilon",
+        "how-to/contexts",
+        "how-to/from-an-export",
+        "how-to/read-the-report",
     )
 }
 """Pages that take seconds as a whole; blocks that do are marked on their page."""

@@ -1,6 +1,6 @@
 """Every registered learner still does what it did: the same slates, propensities, snapshots and ledger lines.
 
-A change of these hashes is a change of behaviour: it is explained in docs/decisions, and written down with
+A change of these hashes is a change of behaviour: it is explained in the commit, and written down with
 `python -m tests.frozen.record --write`.
 """
 

@@ -20,10 +20,9 @@ BY_OTHER_MEANS = {
     "docs/planning.md": "forecasts beside single real runs, held against each other by tests/test_plan_forecast.py "
     "and tests/test_plan_slates.py",
     "docs/maths/private-greedy.md": "bounds, computed from formulas",
-    "docs/maths/blocks.md": "bounds, computed by learners/probing/schedule.py",
     "docs/scaling.md": "cores, reckoned by benchmarks/scaling.py from what it measured; compared by its test",
 }
-"""Pages with tables of shares that are not measured by an entry, and why. Decisions are records of their time."""
+"""Pages with tables of shares that are not measured by an entry, and why."""
 
 SHARE = re.compile(r"\**[01]?\.\d{2,4}\b|\d+(\.\d+)? %")
 """How a cell begins that says what was earned or shown."""
@@ -88,7 +87,7 @@ def test_everything_was_measured_by_the_command_that_is_printed() -> None:
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_measured_number_is_typed_by_hand(page: Path) -> None:
     place = page.relative_to(ROOT).as_posix()
-    if not place.startswith("docs/decisions/") and place not in BY_OTHER_MEANS:
+    if place not in BY_OTHER_MEANS:
         assert not hand_typed(page.read_text()), "let measurements/ render it"
 
 
@@ -158,13 +157,3 @@ def test_what_the_paper_page_says_in_words_of_continuous_learners() -> None:
     assert max(private, key=lambda cell: private[cell]) == f"{printed} 10", (
         "ahead of everything at epsilon 10"
     )
-
-
-def test_a_fault_that_is_overlooked_is_said_on_the_page() -> None:
-    rows = {"one": ["1.00", "-", "**1.90**", "0.00"], "two": ["1.00", "-", "0.71", "0.00"]}
-    shown = BLOCKS["audit-faults"].render({"audit-faults": Kept("typed", 0, rows=rows)})
-    assert "1 of 2 planted faults are found. **Overlooked" in shown
-    assert "cannot be relied on: two.**" in shown
-    del rows["two"]
-    shown = BLOCKS["audit-faults"].render({"audit-faults": Kept("typed", 0, rows=rows)})
-    assert "1 of 1 planted faults are found.\n" in shown

@@ -1,14 +1,15 @@
 """The audit: every method against every guarantee, and the findings.
 
-Each learner is attacked by each method that applies to it, also with contexts and exclusions if it takes them
-(variants.py). With planted faults the audit itself is tested: it fails where it overlooks one.
+Each learner is attacked by each method that applies to it, also with contexts and exclusions where it takes them
+(variants.py); findings are put together and compared with what was promised. With faults it is the other way round:
+learners have no noise (without_noise.py), and the audit fails where it overlooks one.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,11 +22,11 @@ from diminuendo._plugins import Carried
 from diminuendo.audit.black_box import black_box
 from diminuendo.audit.effort import FALSE_ALARM, MOST_SUBJECTS, Effort
 from diminuendo.audit.exact import exact
-from diminuendo.audit.faults import FAULTS, WITHOUT_NOISE, fault_called
 from diminuendo.audit.finding import Finding
 from diminuendo.audit.pathwise import pathwise
 from diminuendo.audit.subjects import Subject
 from diminuendo.audit.variants import learner_of, tried, tried_subject
+from diminuendo.audit.without_noise import WITHOUT_NOISE, without_noise
 from diminuendo.contract import cases_of
 from diminuendo.contract.releases import (
     check_a_snapshot_holds_what_was_learned,
@@ -55,9 +56,9 @@ class Audit:
     seed : int
         As given.
     faults : bool
-        Whether faults were planted, all of which should be found.
+        Whether learners were attacked without their noise, all of which should be found.
     subjects : tuple of str
-        Learners and their variants, or planted faults.
+        Learners and their variants, or learners without noise.
     findings : tuple of Finding
         One for each attack that applies.
     promise_nothing : tuple of str
@@ -89,7 +90,7 @@ class Audit:
 
     @property
     def learners(self) -> list[str]:
-        """Whose guarantees were attacked, or which faults were planted."""
+        """Whose guarantees were attacked, or learners without noise."""
         return list(self.subjects) if self.faults else list(dict.fromkeys(map(learner_of, self.subjects)))
 
     @property
@@ -106,12 +107,12 @@ class Audit:
 
     @property
     def overlooked(self) -> list[str]:
-        """Planted faults that were not found."""
+        """Learners without noise that were not found."""
         return [subject for subject in self.subjects if subject not in self.violators] if self.faults else []
 
     @property
     def passed(self) -> bool:
-        """Whether no learner leaked more than promised, was silent or unfit; or no planted fault was overlooked."""
+        """Whether no learner leaked more than promised, was silent or unfit; or missing noise was always found."""
         return not (self.overlooked if self.faults else [*self.violators, *self.silent, *self.unfit])
 
     @property
@@ -164,7 +165,7 @@ def audit(
     seed : int
         Of all runs.
     faults : bool, default False
-        Attack planted faults instead, to test the audit itself.
+        Attack the learners without their noise instead: each must be found.
     jobs : int, default 1
         Runs at the same time; -1: one per core. Results do not depend on it.
     progress : callable, optional
@@ -177,7 +178,7 @@ def audit(
     Raises
     ------
     InvalidInput
-        If there is no such learner or fault, or more than 100 subjects.
+        If there is no such learner, or more than 100 subjects.
 
     Notes
     -----
@@ -191,17 +192,16 @@ def audit(
     >>> found.passed, [finding.method for finding in found.findings]
     (True, ['black box', 'pathwise', 'exact'])
     """
-    known: Mapping[str, Any] = FAULTS if faults else LEARNERS
-    if faults:  # a learner stands for itself without its noise
-        names = [name + WITHOUT_NOISE if name in LEARNERS else name for name in names or FAULTS]
-    if unknown := [n for n in names or () if n not in known and not (faults and fault_called(n))]:
-        what = "planted fault" if faults else "learner"
-        also = "; and every learner, without its noise" if faults else ""
-        raise InvalidInput(f"There is no {what} called {unknown[0]!r}. There are: {', '.join(known)}{also}.")
+    if unknown := [name for name in names or () if name not in LEARNERS]:
+        raise InvalidInput(f"There is no learner called {unknown[0]!r}. There are: {', '.join(LEARNERS)}.")
+    if faults:
+        if not names:
+            raise InvalidInput("With faults, name the learners that are to be attacked without their noise.")
+        names = [without_noise(name).name for name in names]
     if jobs == 0:
         raise InvalidInput("jobs must be a number of runs at the same time, or -1 for one per core; got 0.")
     _validate.whole(seed, 0, None, "seed")
-    wanted = list(dict.fromkeys(names or known))
+    wanted = list(dict.fromkeys(names or LEARNERS))
     promising = [name for name in wanted if names or math.isfinite(promised(name, epsilon, delta, faults))]
     unfit = {} if faults else {name: why for name in promising if (why := why_unfit(name))}
     promising = [name for name in promising if name not in unfit]
@@ -247,10 +247,8 @@ def why_unfit(name: str) -> str:
 
 
 def subject_of(name: str, faults: bool) -> Subject:
-    """A learner, perhaps a variant of it, or one with a planted fault."""
-    found = fault_called(name) if faults else tried_subject(name)
-    assert found is not None, name
-    return found
+    """A learner, perhaps a variant of it, or without its noise."""
+    return without_noise(name.removesuffix(WITHOUT_NOISE)) if faults else tried_subject(name)
 
 
 def promised(name: str, epsilon: float, delta: float, faults: bool) -> float:

@@ -2,9 +2,8 @@
 
     Box(upper)                         0 <= x <= upper
     CappedSimplex(n, total, cap)       0 <= x <= cap, and entries add up to at most `total`
-    Polytope(matrix, limits, upper)    0 <= x <= upper, and matrix x <= limits
 
-Each projects many points at once, one per row; box and simplex in closed form, to the rounding of floats.
+Each projects many points at once, one per row, in closed form, to the rounding of floats.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from scipy import optimize
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
@@ -37,7 +35,7 @@ class Domain(ABC):
     upper : ndarray of float, shape (n,)
         The largest value of each entry.
     radius : float
-        Length of the longest point; for Polytope an upper bound on it.
+        Length of the longest point.
     centre : ndarray of float, shape (n,)
         Where learners begin: a multiple of `upper` (Lemma C0b of docs/maths/continuous.md).
     spread : float
@@ -45,7 +43,7 @@ class Domain(ABC):
 
     See Also
     --------
-    Box, CappedSimplex, Polytope
+    Box, CappedSimplex
 
     """
 
@@ -253,103 +251,6 @@ class CappedSimplex(Domain):
 
     def _excess(self, point: Floats) -> float:
         return float(point.sum() / self.total - 1)
-
-
-class Polytope(Domain):
-    """The domain 0 <= x <= upper with matrix @ x <= limits.
-
-    Parameters
-    ----------
-    matrix : array of float, shape (m, n)
-        Not negative, so that less of a point is always allowed.
-    limits : array of float, shape (m,)
-        Above 0.
-    upper : array of float, shape (n,)
-        Above 0.
-
-    Raises
-    ------
-    InvalidInput
-        If shapes do not fit, or entries are out of range.
-
-    Notes
-    -----
-    Projections solve a least-distance problem per row by an active-set method, and are shrunk until they are
-    feasible. `radius` is an upper bound: |x|**2 <= upper @ x, whose maximum is a linear program.
-
-    References
-    ----------
-    Lawson & Hanson (1974), Solving least squares problems, chapter 23.
-
-    Examples
-    --------
-    >>> from diminuendo.continuous import Polytope
-    >>> domain = Polytope([[1.0, 1.0]], limits=[1.0], upper=[1.0, 1.0])
-    >>> domain.project([[1.0, 1.0]]).round(6).tolist()
-    [[0.5, 0.5]]
-    """
-
-    def __init__(self, matrix: Any, limits: Any, upper: Any) -> None:
-        box = _positive_row(upper, "upper")
-        self.n = len(box)
-        self.matrix = np.array(matrix, dtype=np.float64, ndmin=2)
-        self.limits = _positive_row(limits, "limits")
-        if self.matrix.shape != (len(self.limits), self.n):
-            raise InvalidInput(
-                f"matrix must have one row per limit and one column per entry, {(len(self.limits), self.n)}; "
-                f"got shape {self.matrix.shape}."
-            )
-        if not (np.isfinite(self.matrix).all() and (self.matrix >= 0).all()):
-            raise InvalidInput(
-                "matrix must hold finite numbers from 0 on: else less would not always be allowed."
-            )
-        room = np.divide(
-            self.limits[:, None], self.matrix, out=np.full(self.matrix.shape, np.inf), where=self.matrix > 0
-        )
-        self.upper = np.minimum(box, room.min(axis=0))
-        for array in (self.matrix, self.upper):
-            array.flags.writeable = False
-        # The solver's own tolerance is 1e-7.
-        longest = float(self.upper @ self.maximise(self.upper)) * (1 + 1e-6)
-        self.radius = min(float(np.linalg.norm(self.upper)), math.sqrt(longest))
-        self._find_centre(min(float(self.upper @ self.upper), longest))
-
-    def __repr__(self) -> str:
-        return f"<Polytope: {self.n} entries, {len(self.limits)} limits>"
-
-    def _project(self, points: Floats) -> Floats:
-        return np.array([self._nearest(point) for point in points]).reshape(points.shape)
-
-    def _nearest(self, point: Floats) -> Floats:
-        """Least distance: minimise |y| subject to rows y >= sides, x = point + y; by non-negative least squares."""
-        close = self._shrunk(np.clip(point, 0.0, self.upper))
-        scale = float(np.linalg.norm(close - point))  # the solver sees distances of at most 1
-        if scale == 0.0:
-            return close
-        rows = np.vstack([-self.matrix, -np.eye(self.n), np.eye(self.n)])
-        sides = np.concatenate([self.matrix @ point - self.limits, point - self.upper, -point]) / scale
-        system = np.vstack([rows.T, sides])
-        goal = np.zeros(self.n + 1)
-        goal[-1] = 1.0
-        weights, _ = optimize.nnls(system, goal, maxiter=30 * system.shape[1])
-        residual = system @ weights - goal
-        x = point - scale * residual[:-1] / residual[-1]
-        return self._shrunk(np.clip(x, 0.0, self.upper))
-
-    def _shrunk(self, point: Floats) -> Floats:
-        """The point, or the first on its way to 0 that is feasible."""
-        used = float((self.matrix @ point / self.limits).max(initial=0.0))
-        return point / used if used > 1 else point
-
-    def maximise(self, direction: Any) -> Floats:
-        """Return the best point in a direction, by linear programming."""
-        c = self._direction(direction)
-        bounds = [(0.0, float(top)) for top in self.upper]
-        found = optimize.linprog(-c, A_ub=self.matrix, b_ub=self.limits, bounds=bounds, method="highs")
-        return self._shrunk(np.clip(np.asarray(found.x, dtype=np.float64), 0.0, self.upper))
-
-    def _excess(self, point: Floats) -> float:
-        return float((self.matrix @ point / self.limits).max(initial=0.0) - 1)
 
 
 def _positive_row(values: Any, name: str) -> Floats:

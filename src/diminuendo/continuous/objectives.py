@@ -22,7 +22,6 @@ from diminuendo.errors import InvalidInput
 from diminuendo.objectives.coverage import CoverageTable
 from diminuendo.objectives.noisy_or import NoisyOrTable
 from diminuendo.objectives.person import Person
-from diminuendo.streams.people import People
 from diminuendo.types import Floats
 
 
@@ -217,33 +216,6 @@ def multilinear(person: Person) -> MultilinearNoisyOr | MultilinearCoverage:
     raise InvalidInput(
         "Only people of noisy-or and coverage have a multilinear extension in closed form here."
     )
-
-
-def multilinear_people(people: People) -> list[MultilinearNoisyOr | MultilinearCoverage]:
-    """Return the multilinear extension of every user's objective, in the order of the stream.
-
-    Parameters
-    ----------
-    people : People
-        Of noisy-or or coverage.
-
-    Returns
-    -------
-    list of MultilinearNoisyOr or MultilinearCoverage
-
-    Raises
-    ------
-    InvalidInput
-        For other families.
-
-    Examples
-    --------
-    >>> import diminuendo as dim
-    >>> from diminuendo.continuous import multilinear_people
-    >>> multilinear_people(dim.People(dim.NoisyOr(), [[0.5, 1.0], [0.0, 0.25]]))[0].value([1.0, 0.5])
-    0.75
-    """
-    return [multilinear(person) for person in people]
 
 
 # What the objectives share.

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from diminuendo._plugins import Table
 from diminuendo.experts.hedge import Hedge
-from diminuendo.experts.lazy import Lazy
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.types import Floats
 
@@ -63,8 +62,8 @@ class Expert(Protocol):
         ...
 
 
-EXPERTS = Table[Callable[[int], Expert]]("expert", {"hedge": Hedge, "lazy": Lazy})
+EXPERTS = Table[Callable[[int], Expert]]("expert", {"hedge": Hedge})
 """Every kind of expert by name, those of plugins included: what makes one for a number of items. An entry brings
 contract tests, and `OrderedExperts(..., expert=name)`."""
 
-__all__ = ["EXPERTS", "Expert", "Hedge", "Lazy"]
+__all__ = ["EXPERTS", "Expert", "Hedge"]

@@ -10,8 +10,8 @@ from typing import Any
 from diminuendo import _snapshots, _validate
 from diminuendo._plugins import Table
 from diminuendo.errors import InvalidInput, UnknownName
+from diminuendo.learners.base.engines import OnRay, Threads
 from diminuendo.learners.base.entry import AnyEntry
-from diminuendo.learners.base.kept.engines import Here, OnRay
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patience, Patient
 from diminuendo.learners.base.replay import replay, replay_in_pieces
@@ -30,20 +30,11 @@ from diminuendo.learners.hedge.bandit_dp import (
 from diminuendo.learners.hedge.exploring import StreeterGolovinBandit
 from diminuendo.learners.hedge.fi_dp import FiDp, FiDpPaper, StreeterGolovin
 from diminuendo.learners.hedge.fi_pure import FiPure, FiPurePaper
+from diminuendo.learners.hedge.lazy import LazyHedge
 from diminuendo.learners.hedge.ordered import OrderedExperts
-from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
-from diminuendo.learners.probing.variants import (
-    BanditBlocks,
-    BanditBlocksFull,
-    OpenBanditBlocks,
-    OpenBanditBlocksFull,
-    OpenRankedClicks,
-    RankedClicks,
-)
+from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.learners.random_slates import RandomSlates
 from diminuendo.learners.recommend import preferred
-from diminuendo.learners.released.lazy import LazyHedge
-from diminuendo.learners.released.variants import Boosted, NoisyHedge
 from diminuendo.learners.slates.clicks import OpenSlateClicks, SlateClicks
 from diminuendo.learners.slates.totals import OpenSlateTotals, SlateTotals
 from diminuendo.offline.rules import SlateRules
@@ -74,17 +65,8 @@ LEARNERS = Table[AnyEntry](
             StreeterGolovin,
             StreeterGolovinBandit,
             OverlapGreedy,
-            OverlapSums,
             EpochGreedy,
-            Boosted,
-            NoisyHedge,
             LazyHedge,
-            BanditBlocks,
-            OpenBanditBlocks,
-            BanditBlocksFull,
-            OpenBanditBlocksFull,
-            RankedClicks,
-            OpenRankedClicks,
             CascadeThompson,
             SlateTotals,
             OpenSlateTotals,
@@ -367,10 +349,8 @@ def _asked(name: str, setting: Setting, options: dict[str, Any]) -> tuple[AnyEnt
 
 
 def _budget_of(entry: AnyEntry, setting: Setting, options: dict[str, Any]) -> Budget:
-    """What it asks for, by making one that pays for itself and is thrown away: in this process, so that no cluster
-    starts workers for it."""
-    here = {option: value for option, value in options.items() if option != "engine"}
-    budget = entry.for_setting(setting, **here).budget if entry.private else None
+    """The budget of such a learner: of one that pays for itself and is thrown away."""
+    budget = entry.for_setting(setting, **options).budget if entry.private else None
     if budget is None:
         raise InvalidInput(f"{entry.name!r} promises nothing; no ledger can pay for what it shows.")
     return budget
@@ -380,22 +360,19 @@ __all__ = [
     "ABOUT",
     "LEARNERS",
     "ROLES",
-    "Boosted",
     "EpochGreedy",
     "ExploreExploit",
-    "Here",
     "LazyHedge",
     "Learner",
-    "NoisyHedge",
     "OnRay",
     "OrderedExperts",
     "OverlapGreedy",
-    "OverlapSums",
     "Patience",
     "RandomSlates",
     "Setting",
     "SlateClicks",
     "SlateTotals",
+    "Threads",
     "budget_for",
     "learner_class",
     "make",

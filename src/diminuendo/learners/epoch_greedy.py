@@ -42,7 +42,7 @@ from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Menu, OneSlate
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import MenuPolicy
-from diminuendo.learners.base.stored_objectives import StoredObjectives
+from diminuendo.learners.base.users import UserStore
 from diminuendo.offline.private_greedy import rate_per_tick
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.privacy.budget import Budget
@@ -109,7 +109,7 @@ class EpochPolicy(MenuPolicy):
         kind = "epochs that double from" if self.epochs.doubling else "epochs of"
         about = f"{frame.slots} of {frame.n_items} items, {kind} {self.epochs.first}"
         self._paid = paid_on.buy(self.events, "epochs", about)
-        self._people = StoredObjectives(frame.n_items)
+        self._people = UserStore(frame.n_items)
         self._walk: ScoreWalk | None = None  # a release that was begun and could not be finished
         self._slate: Items = np.zeros(frame.slots, dtype=np.int32)
         self._made = np.zeros(1, dtype=np.int64)  # slates drawn: one for each epoch that is over
@@ -194,12 +194,11 @@ class EpochPolicy(MenuPolicy):
             (which,) = np.nonzero(epochs == epoch)
             with self.frame.guard.all_or_broken():
                 if isinstance(answers, People):
-                    theirs = answers[which]
-                    self._people.add_rows(theirs.family, theirs.table, list(range(len(which))), epoch)
+                    theirs, some = answers[which], range(len(which))
+                    self._people.add_rows(theirs.family, theirs.table, some, epoch, rounds=rounds[which])
                 else:
                     for each in which.tolist():
-                        self._people.add(answers[each], epoch)
-                self._people.mark(rounds[which].tolist())
+                        self._people.add(answers[each], epoch, round=int(rounds[each]))
 
     def erase(self, rounds: Ints) -> None:
         """The slate that is drawn after their epoch does not depend on the people of these rounds."""
@@ -210,10 +209,10 @@ class EpochPolicy(MenuPolicy):
         epoch = self.epochs.of(self.frame.rounds)
         end = self.stop(people, done, self.epochs.end(epoch), self.menu.end)
         stop = done + self.draw_rows(slates[done:end])
-        rows = list(range(done, stop))
+        rows = range(done, stop)
         if self.frame.sampled is not None:
             inside = done + np.flatnonzero(self.frame.sampled[: stop - done])
-            people, rows = people[inside], list(range(len(inside)))
+            people, rows = people[inside], range(len(inside))
         self._people.add_rows(people.family, people.table, rows, epoch)
         return stop
 
@@ -230,11 +229,11 @@ class EpochPolicy(MenuPolicy):
 
     def extra(self) -> dict[str, NDArray[Any]]:
         """The people of the running epoch."""
-        return self._people.written()[1]
+        return self._people.written()
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
         """Keep the people of the running epoch again."""
-        self._people.read(found)
+        self._people.read(found, np.iinfo(np.int64).max)
 
     def restored(self) -> None:
         """Refuse slates that could not have been drawn, and people of other epochs; the menu follows."""

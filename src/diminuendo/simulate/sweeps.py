@@ -16,7 +16,7 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners import Setting, learner_class, make
-from diminuendo.learners.base.kept.engines import Engine, OnRay, engine_called
+from diminuendo.learners.base.engines import Engine, OnRay, engine_called
 from diminuendo.learners.base.patience import Patience, patience_in
 from diminuendo.learners.base.replay import AT_ONCE, Lateness, as_lateness
 from diminuendo.offline.rules import SlateRules, as_rules
@@ -40,7 +40,6 @@ from diminuendo.simulate.workers import (
     on_cores,
     on_ray,
     one_by_one,
-    with_people_on_ray,
 )
 from diminuendo.streams.clicks import MODELS
 from diminuendo.streams.contexts import Contexts
@@ -179,7 +178,7 @@ def sweep(
     def engine_for(name: str, setting: Setting) -> Engine | None:
         if not (pieces and entry_of(name, setting).takes_engine):
             return None
-        return engine_called("threads") if ray is None else OnRay(None, ray)
+        return engine_called("threads") if ray is None else OnRay(ray)
 
     def cell(number: int, people: Crowd, k: int, lateness: Lateness) -> _Cell:
         runs: list[Run] = []
@@ -379,7 +378,7 @@ def _outcomes(
     tick = tell(told, sum(task.size for task in tasks))
     if ray is not None:
         if pieces:
-            return with_people_on_ray(tasks, streams, tick, ray)
+            return one_by_one(tasks, streams, tick)
         return on_ray(tasks, streams, tick, count, ray)
     return one_by_one(tasks, streams, tick) if count == 1 else on_cores(tasks, streams, tick, count)
 

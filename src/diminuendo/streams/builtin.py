@@ -20,8 +20,8 @@ from diminuendo.objectives.family import Family
 from diminuendo.streams.baskets import read_baskets, split_entry
 from diminuendo.streams.files import read
 from diminuendo.streams.people import People
+from diminuendo.streams.read_as import How, ReadAs
 from diminuendo.streams.synthetic import adversary, drift, taste_groups
-from diminuendo.streams.tables.read_as import How, ReadAs
 from diminuendo.types import Progress
 
 

@@ -15,7 +15,7 @@ from diminuendo.objectives.family import Family
 from diminuendo.objectives.rows import Matrix
 from diminuendo.streams.baskets import ENTRY, read_baskets
 from diminuendo.streams.people import People
-from diminuendo.streams.tables.read_as import How, ReadAs
+from diminuendo.streams.read_as import How, ReadAs
 from diminuendo.types import Progress
 
 RATINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -82,7 +82,7 @@ def read(
     names, private = read_as.contexts, read_as.private_context
     try:
         if path.name.endswith(RATINGS):
-            from diminuendo.streams.ratings import read_ratings  # here: pyarrow takes its time to load
+            from diminuendo.streams.rows import read_ratings  # here: pyarrow takes its time to load
 
             return read_ratings(path, family, n_items=n_items, progress=progress, **how)
         if path.name.endswith((".txt", ".txt.gz")):
@@ -107,9 +107,9 @@ def _with_contexts(path: Path, people: People, names: Sequence[str], private: bo
     """These people, and what the table beside their file says of them."""
     there = () if people.contexts is None else [column.name for column in people.contexts.columns]
     if further := [name for name in names if name not in there]:
-        from diminuendo.streams.columns import from_beside, knowing  # here: pyarrow takes its time to load
+        from diminuendo.streams.rows import with_table_beside  # here: duckdb takes its time to load
 
-        people = knowing(people, from_beside(path, further, len(people)), private=private)
+        people = with_table_beside(path, people, further, private=private)
     return people.with_columns(names, private=private)
 
 

@@ -24,7 +24,7 @@ from diminuendo.objectives.person import Person, largest_state
 from diminuendo.objectives.rows import Matrix
 from diminuendo.streams.clicks import MODELS, click_all, click_words_of, first_click
 from diminuendo.streams.contexts import Contexts
-from diminuendo.streams.tables.summary import WasRead
+from diminuendo.streams.was_read import WasRead
 from diminuendo.types import Floats, Ints, Items, Objective, Slate, SlateLike, Words
 
 

@@ -91,47 +91,6 @@ def taste_groups(
     return people.with_contexts(Contexts(group=groups, chance=groups), np.stack([label, chance], axis=1))
 
 
-def sparse_display(n_people: int, n_items: int, nnz: int, *, skew: float = 0.0, seed: int = 0) -> People:
-    """Return synthetic users who each care about exactly `nnz` items, for measuring speed.
-
-    Parameters
-    ----------
-    n_people, n_items, nnz : int
-        Numbers of users, of items, and of items that a user cares about.
-    skew : float, default 0.0
-        Exponent of a Zipf law of items; 0 is uniform.
-    seed : int, default 0
-        Equal seeds give equal streams.
-
-    Returns
-    -------
-    People
-        Noisy-or with uniform click probabilities.
-
-    Examples
-    --------
-    >>> from diminuendo.streams import sparse_display
-    >>> sparse_display(100, 1_000, nnz=5).matrices[0].nnz
-    500
-    """
-    rng = np.random.default_rng(seed)
-    if skew:
-        ranks = np.arange(1, n_items + 1) ** -skew
-        picks = np.searchsorted(np.cumsum(ranks) / ranks.sum(), rng.random((n_people, 4 * nnz)))
-    else:
-        picks = rng.integers(0, n_items, size=(n_people, 4 * nnz))
-    rows = np.empty((n_people, nnz), dtype=np.int64)
-    for t, row in enumerate(picks):
-        distinct = np.unique(row)
-        if len(distinct) < nnz:
-            distinct = rng.choice(n_items, nnz, replace=False)
-        rows[t] = np.sort(rng.choice(distinct, nnz, replace=False))
-    matrix = scipy.sparse.csr_array(
-        (rng.random(n_people * nnz), rows.ravel(), np.arange(n_people + 1) * nnz), shape=(n_people, n_items)
-    )
-    return People(NoisyOr(), matrix, name=f"sparse-{n_items}")
-
-
 def drift(people: People, *, changes: int = 1, seed: int = 0) -> People:
     """Return these users, with items renamed at random after each of `changes` equal spells.
 

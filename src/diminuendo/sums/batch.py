@@ -29,7 +29,7 @@ NARROW = np.iinfo(np.int32)
 
 
 class BatchView(NamedTuple):
-    """What compiled code needs of the open batch: entry e is cells[e % n, e // n], for n rows of cells."""
+    """What compiled code needs of the open batch."""
 
     rule: Rule
     cells: NDArray[Any]
@@ -40,10 +40,10 @@ class BatchView(NamedTuple):
 
 
 class Cells:
-    """What people added to one batch, entry e at [e % n, e // n] of n rows; wide enough for whatever they may add."""
+    """What people added to one batch; wide enough for whatever they may add."""
 
-    def __init__(self, rows: int, across: int) -> None:
-        self.array: NDArray[Any] = np.zeros((rows, across), dtype=NARROW.dtype)
+    def __init__(self, size: int) -> None:
+        self.array: NDArray[Any] = np.zeros(size, dtype=NARROW.dtype)
         self._most = 0  # no cell holds more than this, whatever people said
 
     def expect(self, more: int) -> None:
@@ -53,14 +53,14 @@ class Cells:
             self.array = self.array.astype(np.int64)
 
     def entries(self) -> Ints:
-        """A copy, in one row."""
-        return self.array.T.astype(np.int64, order="C").ravel()
+        """A copy."""
+        return self.array.astype(np.int64)
 
     def fill(self, entries: Ints) -> None:
         """These numbers instead, as from a snapshot."""
         self.array, self._most = np.zeros(self.array.shape, dtype=NARROW.dtype), 0
         self.expect(max(abs(int(entries.min())), abs(int(entries.max()))))
-        self.array.T[...] = entries.reshape(self.array.T.shape)
+        self.array[...] = entries
 
 
 class OpenBatch:
@@ -85,16 +85,13 @@ class OpenBatch:
 
     __getstate__ = refuse_copies
 
-    def __init__(self, size: int, clip: Clip, schedule: Schedule, across: int = 1) -> None:
+    def __init__(self, size: int, clip: Clip, schedule: Schedule) -> None:
         self.size = _validate.positive_int(size, "size")
-        self.across = _validate.positive_int(across, "across")
-        if self.size % self.across:
-            raise InvalidInput(f"size must be a multiple of across; got {self.size} and {self.across}.")
         for value, kind in ((clip, Clip), (schedule, Schedule)):
             if not isinstance(value, kind):
                 raise InvalidInput(f"{kind.__name__.lower()} must be a {kind.__name__}; got {value!r}.")
         self.clip, self.schedule = clip, schedule
-        self._cells = self._new_cells()
+        self._cells = Cells(self.size)
         self._later: dict[int, Cells] = {}  # of batches whose people come before the open one is published
         self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
         self._lock = threading.RLock()  # kernels let other threads run
@@ -104,9 +101,6 @@ class OpenBatch:
         return (
             f"<{type(self).__name__} of {self.size} entries, batch {self.batch} of {len(self.schedule)} open>"
         )
-
-    def _new_cells(self) -> Cells:
-        return Cells(self.size // self.across, self.across)
 
     @property
     def batch(self) -> int:
@@ -166,10 +160,8 @@ class OpenBatch:
                 self._add(starts, places, values, cells)
 
     def _add(self, starts: Ints, places: Ints, values: Floats, cells: Cells) -> None:
-        if self.across > 1:
-            places = places % len(cells.array) * self.across + places // len(cells.array)
         scratch = np.empty(np.diff(starts).max(initial=0), dtype=np.int64)
-        add_sparse(self.clip.rule, starts, places, values, scratch, cells.array.ravel())
+        add_sparse(self.clip.rule, starts, places, values, scratch, cells.array)
 
     @contextmanager
     def compiled_access(self, people: int, *, batch: int | None = None) -> Iterator[BatchView | None]:
@@ -198,7 +190,7 @@ class OpenBatch:
             )
         self._marks[1] = added
         number = open_ if batch is None else int(batch)
-        cells = self._cells if number == open_ else self._later.setdefault(number, self._new_cells())
+        cells = self._cells if number == open_ else self._later.setdefault(number, Cells(self.size))
         cells.expect(people * self.clip.largest)
         return cells
 
@@ -213,7 +205,7 @@ class OpenBatch:
     def _open_next(self) -> None:
         """The next batch is open from now on; or, where this fails, nothing has happened."""
         number = self.batch + 1
-        self._cells, self._marks[0] = self._later.pop(number, self._new_cells()), number
+        self._cells, self._marks[0] = self._later.pop(number, Cells(self.size)), number
 
 
 def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:

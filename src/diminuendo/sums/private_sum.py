@@ -40,7 +40,7 @@ from diminuendo.privacy.rounding import raised, rounded_up
 from diminuendo.randomness import noise, rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
-from diminuendo.sums.batch import OpenBatch
+from diminuendo.sums.batch import Cells, OpenBatch
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.strategies import STRATEGIES
@@ -85,7 +85,7 @@ class RunningSum(OpenBatch, ABC):
             if (np.diff(batches, prepend=self.batch, append=len(self.schedule)) <= 0).any():
                 raise InvalidInput("The snapshot is of a batch that there is not; it was altered.")
             for batch, entries in zip(batches.tolist(), their, strict=True):
-                self._later[batch] = self._new_cells()
+                self._later[batch] = Cells(self.size)
                 self._later[batch].fill(entries)
 
     def _facts(self) -> tuple[Any, ...]:
@@ -166,9 +166,8 @@ class PrivateSum(RunningSum):
         strategy: str = "sqrt-toeplitz",
         clip: Clip | None = None,
         name: str = "sum",
-        across: int = 1,
     ) -> None:
-        super().__init__(size, Clip() if clip is None else clip, schedule, across)
+        super().__init__(size, Clip() if clip is None else clip, schedule)
         if not isinstance(ledger, Ledger):
             raise InvalidInput(f"A private sum is paid for on a Ledger; got {ledger!r}.")
         self.strategy = _validate.lookup(STRATEGIES, strategy, "strategy")(len(schedule))

@@ -423,7 +423,7 @@ class SlatesFromPoint(Menu):
     Notes
     -----
     Pivotal rounding of the items in order, by exact draws. The mean reward of a user with a submodular objective is
-    at least its multilinear extension at the point (Lemma R4 of docs/maths/released.md).
+    at least its multilinear extension at the point (Lemma J3 of docs/maths/osm.md).
 
     References
     ----------

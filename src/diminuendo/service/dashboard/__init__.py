@@ -29,9 +29,9 @@ class Planned(Protocol):
     """What a planner says: a plan or a guarantee, or why there is none."""
 
     @property
-    def plan(self) -> Mapping[str, Any] | None: ...  # noqa: D102
+    def plan(self) -> Mapping[str, Any] | None: ...
     @property
-    def refused(self) -> str | None: ...  # noqa: D102
+    def refused(self) -> str | None: ...
 
 
 Planner = Callable[[Literal["plan", "guarantee"], PlacementFacts], Awaitable[Planned]]

@@ -1,6 +1,6 @@
 """A menu ready to choose by: which slate a round shows to whom, and with what chance.
 
-The chance of a slate is that inside a lease (docs/decisions/0020-the-service.md): among the rounds of the lease that
+The chance of a slate is that inside a lease (docs/maths/late.md, Theorem L2): among the rounds of the lease that
 are left, those that show the same slate.
 """
 
