@@ -88,8 +88,8 @@ postgres-for-tests: .venv/developing
 	if [ "$$CI" = true ]; then $(MAKE) --no-print-directory postgres || true; \
 	else echo "No PostgreSQL found: the tests that need it will be skipped. \`make postgres\` would install it."; fi
 
-bench: .venv-bench/installed  ## ours, the peers and the floor in one run, as ratios
-	.venv-bench/bin/python -m benchmarks --out benchmarks/results
+bench: .venv/developing  ## what one decision, one answer and one kept person cost, into docs/scaling.md
+	$(BIN)/python -m benchmarks.scaling
 
 # Interrupted, it goes on where it stopped. Real streams that are not ours to hand on are in the folder DIMINUENDO_DATA.
 numbers: .venv/developing  ## every measured table and picture of README and docs, over 100 seeds; an hour or two on two cores
@@ -106,7 +106,7 @@ docs: .venv/developing  ## docs/reference.md from the program, and the site in o
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## forget the environments and what was made
-	rm -rf .venv .venv-bench out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "diminuendo needs Python 3.11 or newer; set PYTHON=...")'
@@ -118,12 +118,4 @@ clean:  ## forget the environments and what was made
 
 .venv/developing: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
-	@touch $@
-
-# The peers are heavy and disagree about versions, so they have an environment of their own. obp asks for torch, which
-# what is measured of it does not use: it comes without its dependencies, and where it cannot be had it is reported.
-.venv-bench/installed: pyproject.toml
-	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[bench]'
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps obp==0.4.1 || true
 	@touch $@

@@ -1,1 +1,1 @@
-"""Ours, the peers and the floor, in one run: `python -m benchmarks` (or `make bench`)."""
+"""What one decision, one answer and one kept person cost on this machine: `make bench` writes docs/scaling.md."""

@@ -10,17 +10,13 @@ itself. The rest is multiplication. Prices are assumptions, said with the table.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from io import StringIO
 from pathlib import Path
-from statistics import median
 from typing import Any, Literal
 from unittest import mock
 
@@ -28,7 +24,7 @@ import msgspec
 import numpy as np
 import scipy
 
-from benchmarks import service
+from benchmarks.requests import http
 from diminuendo import NoisyOr, People, SeededCoins
 from diminuendo.learners.overlap.recipes import overlap_greedy
 from diminuendo.service.front.serving import padded
@@ -51,25 +47,6 @@ CORE_MONTH, DISK_MONTH, MEMORY_MONTH = 30.0, 0.10, 4.0
 """Dollars for a month: of a core with 4 GB, of a gigabyte of disk, of a gigabyte of memory beyond that."""
 KEPT_ITEMS, KEPT_PEOPLE = 100_000, 200_000
 BEGIN, END = "<!-- reckoned: {} -->", "<!-- end -->"
-
-
-def http() -> dict[str, float]:
-    """Microseconds of a front end's processor, for one decision and one durable answer over HTTP."""
-    service.LAPS = 3
-    with tempfile.TemporaryDirectory() as folder:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.service_peer", folder], stdout=subprocess.PIPE, text=True
-        )
-        try:
-            assert server.stdout is not None
-            found = asyncio.run(service.race(int(server.stdout.readline())))
-        finally:
-            server.kill()
-            server.wait()
-    return {
-        "decision": median(lap.cpu for lap in found[service.CHOOSE, 32]),
-        "answer": median(lap.cpu for lap in found[service.ANSWER, 32]),
-    }
 
 
 def answers(feedback: Literal["full", "click"]) -> dict[str, float]:

@@ -24,8 +24,6 @@ INK, FAINT = "#222222", "#767676"
 LOOKS = {
     "fi-dp-paper": ("the paper", "#D55E00", "D", "-"),
     "fi-dp": ("the paper's algorithm,\ncounted tightly", "#CC79A7", "^", "-"),
-    "boosted": ("boosted", "#E69F00", "v", "-"),
-    "noisy-hedge": ("noisy-hedge", "#56B4E9", "P", "-"),
     "lazy-hedge": ("lazy-hedge", "#0072B2", "o", "-"),
     "streeter-golovin": ("not private", "#009E73", "s", "--"),
 }

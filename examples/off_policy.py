@@ -1,8 +1,8 @@
-"""Would another slate have done better? Asked of the log of a private learner, on six pages of a real site.
+"""Would another slate have done better? Asked of a log of random slates, on six pages of a real site.
 
-A learner shows two of six pages to visitors, privately, and its decisions are logged with their propensities. Then
-every pair of pages is judged by that one log, and, since this is a real stream that we know all of, compared with what
-it would in truth have earned.
+Visitors are shown two of six pages at random, and decisions are logged with their propensities. Then every pair of
+pages is judged by that one log, and, since this is a real stream that we know all of, compared with what it would in
+truth have earned.
 """
 
 import itertools
@@ -11,7 +11,7 @@ import numpy as np
 
 import diminuendo as dim
 from diminuendo.evaluate import AnyOrder, Log, evaluate, evaluate_privately
-from diminuendo.learners import NoisyHedge
+from diminuendo.learners import RandomSlates
 from diminuendo.privacy import Budget, Ledger
 from diminuendo.randomness import SecretRandomness, SystemCoins
 
@@ -20,13 +20,14 @@ visits = dim.msweb()[:3_000]
 pages = np.sort(np.asarray(matrix.sum(axis=0)).ravel().argsort()[-6:])
 people = dim.People(dim.NoisyOr(), matrix[:, pages])
 
-learner = NoisyHedge(6, 2, horizon=len(people), epsilon=1.0, delta=1e-6)
+learner = RandomSlates(6, 2)
 log = Log(slots=2)
 for person in people:
     decision = learner.choose()
     log.add(decision)  # at once: who is in the log must not depend on who answers
-    learner.observe(decision, person)
-    log.answer(decision, person.value(decision.slate))
+    reward = person.value(decision.slate)
+    learner.observe(decision, reward)
+    log.answer(decision, reward)
 print(f"the log itself earned {log.payoffs.mean():.3f}\n")
 
 print("pages    truth  doubly robust          rounds it is worth")

@@ -15,16 +15,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import diminuendo as dim
+from diminuendo.learners.base.engines import Threads
+from diminuendo.learners.base.users import UserStore
 from diminuendo.learners.overlap.belief import of_singles
+from diminuendo.learners.overlap.participants import StoredParticipants, Terms
 from diminuendo.privacy import Budget, Ledger, calibrate
 from diminuendo.randomness import SecretRandomness
 from diminuendo.simulate.figures.style import COLOURS, FAINT, INK, style, write
 from diminuendo.sums import Clip
-from diminuendo.sums.batch import csr_rows
 from diminuendo.sums.chains.cost import release_cost, squared_shifts
-from diminuendo.sums.chains.people.answers import Group
-from diminuendo.sums.chains.people.entries import Entries
-from diminuendo.sums.chains.people.frozen import FrozenPeople
 from diminuendo.sums.chains.release import ChainRelease
 from diminuendo.types import Floats
 
@@ -66,17 +65,11 @@ def release(seed: int = SEED) -> dict[str, Any]:
         calibrate.gaussian_sigma(rho * (1 - SINGLES), shifts[1]),
     )
     paid = ledger.bought(release_cost([1], shifts, sigmas, "people"), "people", "one chain")
-    stored, everything = Entries(people.n_items, 1, clip.ceiling), np.ones(people.n_items)
-    stored.add_rows(*csr_rows(people.matrices[0], people.n_items), 0, np.zeros(PEOPLE, dtype=np.int64))
-    frozen = FrozenPeople(map(Group, stored.answers(np.array([1]))), clip, everything)
-    asked = ChainRelease(frozen, paid, sigmas, everything)
+    users, everything = UserStore(people.n_items), np.ones(people.n_items)
+    users.add_rows(people.family, people.table, range(PEOPLE))
+    terms = Terms(np.array([1]), everything, np.zeros(people.n_items, dtype=np.int64), clip)
+    asked = ChainRelease(StoredParticipants(users.blocks, [], terms, Threads()), paid, sigmas, everything)
     unit = PEOPLE * clip.ticks  # what all of them could add to one number
-    owners = np.repeat(np.arange(PEOPLE), np.diff(asked.starts))
-
-    def gains(slate: list[int]) -> Floats:
-        found: Floats = np.array([people[t].gains(slate) for t in range(PEOPLE)])[owners, asked.items]
-        return found
-
     steps, slate = list[dict[str, Any]](), list[int]()
 
     def step(question: str, published: Any, sigma: float, belief: Any, picks: bool) -> None:
@@ -103,7 +96,7 @@ def release(seed: int = SEED) -> dict[str, Any]:
     step("singles", found, sigmas[0], belief, True)
     for number in range(1, SLOTS):
         joins = slate[number - 1]
-        found = asked.row(joins, gains(slate), secret)
+        found = asked.row(joins, secret)
         belief = belief.lose(found / unit, deviation(sigmas[1]))
         step(f"row of {list(TASTES)[joins]}", found, sigmas[1], belief, number < SLOTS - 1)
     found = asked.rest(secret)

@@ -124,7 +124,6 @@ TABLE = (
     Entry("continuous", "python -m measurements --only continuous --seeds {seeds}", "continuous"),
     Entry("published", "python -m measurements --only published --seeds {seeds}", "published"),
     Entry("audit", "diminuendo audit --seed 2026", "audit"),
-    Entry("audit-faults", "diminuendo audit --faults --quick --seed 2026", "audit"),
     Entry(
         "planning",
         "diminuendo plan --items 294 --slots 5 --rounds 30000 --cares-about 3 --plot docs/planning.png",

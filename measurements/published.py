@@ -20,7 +20,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.spatial import Delaunay
 
-from benchmarks.pickups import PICKUPS
 from diminuendo import BestMatch, People, SeededCoins, greedy
 from diminuendo.offline import private_greedy
 from diminuendo.offline.private_greedy import rate_per_tick
@@ -29,6 +28,7 @@ from diminuendo.randomness.ticks import TICKS
 from diminuendo.simulate.figures.style import COLOURS, INK, WIDTH, style, write
 from diminuendo.simulate.table import mean_and_band
 from diminuendo.types import Floats
+from measurements.pickups import PICKUPS
 from measurements.results import DIGITS, rounded
 from measurements.streams import check_source
 

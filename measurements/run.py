@@ -119,7 +119,7 @@ def _audited(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
         findings.read_text()
     )  # also of an audit that accuses somebody: pages say what was found
     if not found["passed"]:
-        say(f"{entry.name}: THE AUDIT FAILED. {', '.join(found['overlooked'] or found['violations'])}.")
+        say(f"{entry.name}: THE AUDIT FAILED. {', '.join(found['violations'])}.")
     runs = sum(finding["runs"] for finding in found["findings"])
     facts = {"runs": runs, "passed": int(found["passed"])}
     rows, drawn = audit_rows(found["findings"]), audit_drawn(found)
@@ -127,7 +127,7 @@ def _audited(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
 
 
 def closest(findings: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
-    """For each learner or fault, by method, the finding that comes closest to what is claimed, or exceeds it most."""
+    """For each learner, by method, the finding that comes closest to what is claimed, or exceeds it most."""
     subjects: dict[str, dict[str, dict[str, Any]]] = {}
     for finding in findings:
         by_method = subjects.setdefault(finding["learner"], {})
@@ -138,9 +138,7 @@ def closest(findings: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any
 
 
 def audit_drawn(found: dict[str, Any]) -> dict[str, Any]:
-    """What the picture of an audit shows; of planted faults there is none."""
-    if found["faults_planted"]:
-        return {}
+    """What the picture of an audit shows."""
     shares = {
         subject: {
             method: round(min(share(_shown_epsilon(one), float(one["epsilon_claimed"])), FAR), DIGITS)

@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from benchmarks.pickups import FOLDER, PICKUPS, uber
 from diminuendo import BestMatch, NoisyOr, People
 from diminuendo.objectives import Family
 from diminuendo.streams import read_baskets, read_ratings
 from diminuendo.streams.synthetic import taste_groups
+from measurements.pickups import FOLDER, PICKUPS, uber
 
 GROCERIES = FOLDER / "groceries.baskets.txt.gz"
 MOVIELENS = FOLDER / "movielens_small.ratings.csv.gz"

@@ -91,7 +91,7 @@ WAYS = {
 }
 """Rows of the table of continuous learners."""
 WAY_EPSILONS = ("0.1", "0.3", "1", "3", "10")
-AUDIT_SHOWN = ("random", "fi-dp", "overlap-greedy", "boosted", "slate-totals", "slate-clicks")
+AUDIT_SHOWN = ("random", "fi-dp", "overlap-greedy", "lazy-hedge", "slate-totals", "slate-clicks")
 """Of whom docs/auditing.md shows the lines as they are printed."""
 
 
@@ -321,16 +321,6 @@ def audit_table(name: str, first: str) -> Callable[[Results], str]:
     return render
 
 
-def audit_faults(results: Results) -> str:
-    """All planted faults, and those that were overlooked by name."""
-    rows = results["audit-faults"].rows
-    overlooked = [fault for fault, cells in rows.items() if not any("**" in cell for cell in cells)]
-    said = f"{len(rows) - len(overlooked)} of {len(rows)} planted faults are found."
-    if overlooked:
-        said += f" **Overlooked, so that this audit cannot be relied on: {', '.join(overlooked)}.**"
-    return f"{audit_table('audit-faults', 'fault')(results)}\n{said}\n"
-
-
 def published(results: Results) -> str:
     """Two published experiments: what policies earn here, and what was printed."""
     kept, slots = results["published"], papers.SLOTS
@@ -435,7 +425,6 @@ BLOCKS = {
     "audit-lines": Block(("audit",), audit_lines),
     "audit-reading": Block(("audit",), audit_reading),
     "audit": Block(("audit",), audit_table("audit", "learner")),
-    "audit-faults": Block(("audit-faults",), audit_faults),
     "published": Block(("published",), published),
     "published-variants": Block(("published",), published_variants),
     "everything": Block((), everything),

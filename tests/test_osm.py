@@ -19,9 +19,9 @@ import pytest
 import diminuendo as dim
 from diminuendo._plugins import load
 from diminuendo.audit import EFFORTS
-from diminuendo.audit.faults import fault_called
 from diminuendo.audit.pathwise import pathwise
 from diminuendo.audit.subjects import shipped
+from diminuendo.audit.without_noise import without_noise
 from diminuendo.contract import CHECKS, cases_of
 from diminuendo.contract.releases import check_what_is_restored_goes_on_as_the_learner_would
 from diminuendo.contract.slates import check_replay_is_the_loop_on_functions_too
@@ -374,9 +374,7 @@ def test_the_audit_finds_nothing_and_is_not_blind(plugin: Callable[..., None]) -
     plugin()
     (found,) = pathwise(shipped("osm-dp"), 1.0, 1e-6, EFFORTS["quick"], 1)
     assert not found.violation
-    subject = fault_called("osm-dp without noise")
-    assert subject is not None
-    (found,) = pathwise(subject, 1.0, 1e-6, EFFORTS["quick"], 1)
+    (found,) = pathwise(without_noise("osm-dp"), 1.0, 1e-6, EFFORTS["quick"], 1)
     assert found.violation
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from dataclasses import replace
 
 import pytest
 
@@ -31,7 +32,8 @@ def test_the_rules_read_from_the_top() -> None:
     assert everybody <= set(LEARNERS)
     cases = {
         ("overlap-greedy", FULL, True),
-        ("overlap-sums", FULL, False),
+        ("epoch-greedy", replace(FULL, delta=0.0), True),
+        (None, FULL, False),
         ("epoch-greedy", PURE, True),
         (None, PURE, False),
         ("slate-totals", Setting(50, 5, 10_000, "bandit"), True),
@@ -43,7 +45,7 @@ def test_the_rules_read_from_the_top() -> None:
     assert preferred(FULL, {}) is None
     rule = preferred(FULL, {name: LEARNERS[name] for name in everybody - {"overlap-greedy"}})
     assert rule is not None
-    assert rule.learner == "overlap-sums", "who is not there makes way for the next"
+    assert rule.learner == "epoch-greedy", "who is not there makes way for the next"
 
 
 def test_a_rule_goes_before_a_bound_unless_a_bound_is_wanted() -> None:

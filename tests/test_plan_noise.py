@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from diminuendo import LEARNERS, NoisyOr, People, SeededCoins, Setting
+from diminuendo import NoisyOr, People, SeededCoins, Setting
+from diminuendo.learners import OverlapGreedy
 from diminuendo.learners.overlap import focus
-from diminuendo.learners.overlap.policy import OverlapPolicy
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.plan import plan
 from diminuendo.plan.noise import SURE, apart, deviations
 from diminuendo.types import Floats
-from tests.kit.slow import mostly_slow
 from tests.kit.statistics import ALPHA
-from tests.learners.test_overlap_greedy import shown_of
+from tests.learners.test_overlap_greedy import policy_of, shown_of
 
 ITEMS, GROUPS, CARES, ROUNDS, SEEDS = 600, 100, 3, 6_000, 30
 SETTING = Setting(ITEMS, 1, ROUNDS, "full", 0.8, 1e-6)
@@ -34,21 +33,16 @@ def people() -> People:
     )
 
 
-LEARN_FROM_SUMS = [LEARNERS["overlap-greedy"], LEARNERS["overlap-sums"]]
-
-
-@pytest.fixture(
-    scope="module", params=mostly_slow(LEARN_FROM_SUMS, LEARN_FROM_SUMS[:1]), ids=lambda kind: kind.name
-)
-def published(request: pytest.FixtureRequest) -> tuple[OverlapPlan, Floats]:
+@pytest.fixture(scope="module")
+def published() -> tuple[OverlapPlan, Floats]:
     """For each seed, what the learner holds every item's share to be after its last release; all items count alike."""
     rows, stream = [], people()
     with pytest.MonkeyPatch.context() as alike:
         alike.setattr(focus, "FLOOR", 1.0)
         for seed in range(SEEDS):
-            learner = request.param.for_setting(SETTING, coins=SeededCoins(seed))
+            learner = OverlapGreedy.for_setting(SETTING, coins=SeededCoins(seed))
             learner.replay(stream)
-            policy: OverlapPolicy = learner.policy
+            policy = policy_of(learner)
             if (
                 policy._position.memory_begins == 0
             ):  # else memory began anew, and fewer releases were averaged

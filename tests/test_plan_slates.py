@@ -194,7 +194,7 @@ def test_short_runs_where_little_comes_back() -> None:
     assert first.setting == short, "the same epsilon"
     assert first.later == 2 * MOST_SHOWN
     assert "40,000 people are simulated" in first.said(long)
-    quick = short_run("bandit-blocks", Setting(50, 5, 10**6, "bandit", 0.1, 0.0))
+    quick = short_run("random", Setting(50, 5, 10**6, "bandit", 0.1, 0.0))
     assert (quick.setting.rounds, quick.later) == (400_000, 600_000)
     wide = Setting(4 * MOST_TRIED, 5, 8_000, "bandit", 0.1, 0.0)
     narrow = short_run("slate-totals", wide)

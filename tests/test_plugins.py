@@ -17,8 +17,8 @@ import diminuendo as dim
 from diminuendo import _plugins
 from diminuendo._plugins import Carried, PluginNotLoaded, load
 from diminuendo.audit import EFFORTS, audit
-from diminuendo.audit.faults import fault_called
 from diminuendo.audit.pathwise import pathwise
+from diminuendo.audit.without_noise import without_noise
 from diminuendo.contract import CHECKS, cases_of, releases
 from diminuendo.contract.slates import check_coins_that_fail_for_a_while_lose_nothing
 from diminuendo.errors import InvalidInput, UnknownName
@@ -360,15 +360,13 @@ def test_the_page_installs_what_its_commands_need() -> None:
 
 
 def test_the_audit_finds_it_without_its_noise(popular: Any) -> None:
-    subject = fault_called("popular without noise")
-    assert subject is not None
-    (found,) = pathwise(subject, 1.0, 1e-6, EFFORTS["quick"], 1)
+    (found,) = pathwise(without_noise("popular"), 1.0, 1e-6, EFFORTS["quick"], 1)
     assert found.violation
 
 
 def test_who_adds_no_noise_has_none_to_leave_out() -> None:
     with pytest.raises(InvalidInput, match="adds no noise"):
-        fault_called("random without noise")
+        without_noise("random")
 
 
 def test_pytest_runs_the_contract(broken: Path) -> None:

@@ -1,9 +1,10 @@
 """Docstrings as pages: what is laid out for a terminal is laid out for a browser.
 
-Docstrings here are prose with blocks: examples that begin with `>>>`, and terms with their text beside them
+Docstrings of public names are numpydoc, whose sections mkdocstrings lays out. Before the first section, and in
+docstrings of modules, there is prose with blocks: examples that begin with `>>>`, and terms with their text beside them
 (`Guarantee  every release is ...`). Both would run together as Markdown, so they become fenced code and definition
-lists. Names of documents become links. And because one file holds one idea, which its module docstring tells, that
-text goes with the name which users import from there.
+lists. Names of documents become links. The docstring of a module is shown with the name that users import from it,
+before the first numpydoc section.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import griffe
 TERM = re.compile(r"([A-Z][a-z]+) {1,9}(?=\S)")
 COLUMN = 11  # where the text of a term begins
 DOCUMENT = re.compile(r"`?\bdocs/([\w/-]+)\.md`?")
+SECTION = re.compile(r"^[A-Z][A-Za-z ]+\n-{3,}$", re.MULTILINE)
+"""The head of a numpydoc section."""
 
 
 class Docstrings(griffe.Extension):
@@ -44,9 +47,16 @@ class Docstrings(griffe.Extension):
 
 
 def as_markdown(text: str) -> str:
-    """A docstring as Markdown."""
-    paragraphs = [_paragraph(paragraph.split("\n")) for paragraph in text.split("\n\n")]
-    return DOCUMENT.sub(r"[\1](../\1.md)", "\n\n".join(paragraphs))
+    """A docstring as Markdown; numpydoc sections stay as they are."""
+    prose, sections = split(text)
+    paragraphs = [_paragraph(paragraph.split("\n")) for paragraph in prose.split("\n\n")]
+    return DOCUMENT.sub(r"[\1](../\1.md)", "\n\n".join([*paragraphs, *filter(None, [sections])]))
+
+
+def split(text: str) -> tuple[str, str]:
+    """The prose of a docstring, and its numpydoc sections."""
+    first = SECTION.search(text)
+    return (text, "") if first is None else (text[: first.start()].rstrip(), text[first.start() :])
 
 
 def _paragraph(lines: list[str]) -> str:
@@ -108,8 +118,9 @@ def _hand_over(module: griffe.Module, exported: set[str]) -> None:
     ]
     named = [member for member in ours if member.name.lower() == module.name.replace("_", "")]
     for member in (named or ours)[:1]:
-        own = f"{member.docstring.value}\n\n" if member.docstring else ""
-        member.docstring = _docstring(own + module.docstring.value, member, module.docstring)
+        prose, sections = split(member.docstring.value) if member.docstring else ("", "")
+        text = "\n\n".join(filter(None, [prose, module.docstring.value, sections]))
+        member.docstring = _docstring(text, member, module.docstring)
 
 
 def _docstring(text: str, parent: Any, like: griffe.Docstring) -> griffe.Docstring:

@@ -1,7 +1,7 @@
-"""diminuendo: private online choice.
+"""diminuendo: differentially private online choice of slates.
 
-A stream of people arrives; each is shown k of N things; we learn from what each tells us, and what everybody is shown
-says next to nothing about any one answer.
+Users arrive one after the other. Each is shown a slate of k out of N items. A learner improves its slates from users'
+feedback, and what all users are shown reveals next to nothing about the feedback of any one user.
 
 >>> import diminuendo as dim
 >>> people = dim.msweb()[:2000]

@@ -18,7 +18,7 @@ EXTRAS = {
     "serve": ("starlette", "msgspec", "uvicorn", "uvloop", "httptools", "prometheus_client", "nacl"),
     "postgres": ("asyncpg",),
     "dp-accounting": ("dp_accounting",),
-    "simulate": ("matplotlib", "joblib", "cloudpickle", "pyarrow"),
+    "simulate": ("matplotlib", "joblib", "cloudpickle", "pyarrow", "duckdb"),
 }
 """The packages that each extra brings, as in pyproject.toml."""
 

@@ -1,14 +1,10 @@
-"""A client of the service, of the standard library alone: asks for decisions, sends answers in groups, tries again.
+"""A client of the service, of the standard library alone: asks for decisions, reports feedback in groups, retries.
 
     with Client("http://127.0.0.1:8080", key) as shop:
         shown = shop.decide("home")                 # a slate of your own item names, and a token
         shop.answer(shown.token, click=2)           # returns at once; sent with others, until it is acknowledged
 
-An answer may be sent any number of times and counts once, so whatever fails on the way is tried again. A decision for
-somebody who has a name uses up one of her visits: it is asked for under a name of its own, and again under the same
-one. What is sent is padded, so that its length does not tell how much she said.
-
-Answers that the service refused, or that could not be sent, are logged when that happens (logger `diminuendo.client`)
+Feedback that the service refused, or that could not be sent, is logged when that happens (logger `diminuendo.client`)
 and counted (`refused`, `lost`); `flush` and `close` raise.
 """
 
@@ -47,20 +43,75 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Shown:
-    """What to show somebody, and what to answer with."""
+    """What to show a user, and how to report feedback on it.
+
+    Attributes
+    ----------
+    slate : tuple of (str or None)
+        Item names by slot; None for an empty slot.
+    token : str
+        The decision token. Whoever holds it may report feedback for this user, once: send it to them alone, in
+        bodies and not in addresses.
+    answer_before : float
+        Deadline for feedback, in seconds since 1970.
+    propensity : float, optional
+        Probability with which this slate was shown, if that is public.
+
+    """
 
     slate: tuple[str | None, ...]
-    """Item names, slot by slot; None for a slot that is empty."""
     token: str
-    """Whoever has it may answer for her, once: send it to her alone, in bodies, not in addresses."""
     answer_before: float
-    """When an answer comes too late, in seconds since 1970."""
     propensity: float | None = None
-    """With what probability this slate was shown, where that is public."""
 
 
 class Client:
-    """One service; for any number of threads."""
+    """A client of one service, for any number of threads; a context manager.
+
+    Parameters
+    ----------
+    address : str
+        Such as http://127.0.0.1:8080.
+    key : str, default ""
+        API key.
+    timeout : float, default 10.0
+        Seconds for one try.
+    patience : float, default 60.0
+        Seconds for which requests are retried.
+    pause : float, default 0.05
+        Seconds for which feedback is gathered into one request.
+    decision_timeout : float, default 1.0
+        Seconds for which `decide` is retried, as a page waits for it.
+
+    Attributes
+    ----------
+    refused : int
+        Feedback that the service refused; sending it again would change nothing.
+    lost : int
+        Feedback that could not be sent.
+
+    Raises
+    ------
+    InvalidInput
+        If the address is no http or https address.
+
+    Notes
+    -----
+    Feedback counts once however often it is sent, so it is retried until it is acknowledged. Decisions for a named
+    user carry an idempotency key. Bodies are padded to multiples of 256 bytes, so that their length tells little.
+
+    Examples
+    --------
+    >>> from diminuendo.client import Client
+    >>> with Client("http://127.0.0.1:8080", key="...") as shop:
+    ...     print(shop.refused, shop.lost)
+    0 0
+
+    A page decides, shows, and reports:
+
+    >>> shown = shop.decide("home", person="ada")  # doctest: +SKIP
+    >>> shop.answer(shown.token, click=2)  # doctest: +SKIP
+    """
 
     def __init__(
         self,
@@ -72,9 +123,6 @@ class Client:
         pause: float = 0.05,
         decision_timeout: float = 1.0,
     ) -> None:
-        """Times are in seconds. `timeout`: how long one try may take. `patience`: how long requests are tried again.
-        `decision_timeout`: the same for `decide`, as a page waits for it. `pause`: for how long answers are gathered.
-        """
         parts = urllib.parse.urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InvalidInput("A service has an address such as http://127.0.0.1:8080.")
@@ -90,9 +138,7 @@ class Client:
         self._sending, self._closed, self._full = 0, False, False
         self._stopped = threading.Event()
         self.refused = 0
-        """Answers that the service refused: to send them again would change nothing."""
         self.lost = 0
-        """Answers that could not be sent: the service was away for too long, or too many waited."""
         self._told, self._reason = (0, 0), ""
         self._sender: threading.Thread | None = None
 
@@ -119,17 +165,58 @@ class Client:
         context: Mapping[str, str] | None = None,
         exclude: Iterable[str] | None = None,
     ) -> Shown:
-        """What to show one user. `person`: who it is; refused without it where several rounds of one user count.
-        `ServiceUnreachable` after `decision_timeout`: show something of your own."""
+        """Return what to show one user.
+
+        Parameters
+        ----------
+        placement : str
+            Name of the placement.
+        person : str or int, optional
+            Identity of the user; required if several rounds of one user count.
+        context : mapping of str to str, optional
+            What is known of the user.
+        exclude : iterable of str, optional
+            Names of items that the user is not shown.
+
+        Returns
+        -------
+        Shown
+
+        Raises
+        ------
+        ServiceUnreachable
+            After `decision_timeout`. Show a fallback slate of your own.
+        ServiceRefused
+            If the service refuses the request.
+        InvalidInput
+            If the request is no JSON.
+        """
         name, without = None if person is None else str(person), None if exclude is None else list(exclude)
         told = {"person": name, "context": context, "exclude": without}
         body = {name: value for name, value in told.items() if value is not None}
         return self._decisions(placement, body, self._decision_timeout, named=person is not None)[0]
 
     def decide_many(self, placement: str, count: int) -> list[Shown]:
-        """What to show the next `count` users of whom nothing is known, such as for pages that are made beforehand.
+        """Return what to show the next users of whom nothing is known, such as for pages that are made beforehand.
 
-        Refused where several rounds of one user count: there each decision needs to know whose it is.
+        Parameters
+        ----------
+        placement : str
+            Name of the placement.
+        count : int
+            Number of users.
+
+        Returns
+        -------
+        list of Shown
+
+        Raises
+        ------
+        ServiceUnreachable
+            After `patience`.
+        ServiceRefused
+            If the service refuses; always if several rounds of one user count, as each decision must name its user
+            then.
         """
         return self._decisions(placement, {"count": count}, self._patience, named=False)
 
@@ -152,7 +239,24 @@ class Client:
         payoff: float | None = None,
         wants: Sequence[str] | Mapping[str, float] | None = None,
     ) -> None:
-        """What she said: the slot that she clicked first, if any; or a payoff; or what she wants. Returns at once."""
+        """Report feedback. Returns at once; it is sent together with other feedback.
+
+        Parameters
+        ----------
+        token : str
+            As it came with the slate.
+        click : int, optional
+            The slot that was clicked first; None: no click.
+        payoff : float, optional
+            The reward, from 0 to 1.
+        wants : sequence of str or mapping of str to float, optional
+            Names of the wanted items, or weights by name.
+
+        Raises
+        ------
+        InvalidInput
+            If the feedback is malformed, or the client was closed. The message repeats nothing of it.
+        """
         if not isinstance(token, str):
             raise InvalidInput(f"token: expected the text that came with the slate; got {_kind(token)}.")
         said: dict[str, Any] = {"token": token}
@@ -179,14 +283,36 @@ class Client:
             self._changed.notify_all()
 
     def erase(self, token: str) -> None:
-        """Forget what was answered with that token, and take no answer with it any more."""
+        """Erase the feedback that was reported with a token, and accept none with it any more.
+
+        Parameters
+        ----------
+        token : str
+            As it came with the slate.
+
+        Raises
+        ------
+        ServiceUnreachable
+            After `patience`.
+        ServiceRefused
+            If the service refuses the token.
+        """
         self._request("/v1/erasures", _written({"token": token}), self._patience)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until all answers so far are acknowledged, at most `timeout` seconds; without, as long as `patience`.
+        """Wait until all feedback so far is acknowledged.
 
-        Raises `ServiceUnreachable` where some still wait or were lost since the last time, and `ServiceRefused` where
-        some were refused.
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds. By default `patience`.
+
+        Raises
+        ------
+        ServiceUnreachable
+            If some still waits, or was lost since the last call.
+        ServiceRefused
+            If some was refused.
         """
         with self._changed:
             self._changed.wait_for(
@@ -210,7 +336,18 @@ class Client:
             raise (ServiceUnreachable if waiting or lost else ServiceRefused)(f"{'; '.join(found)}.{reason}")
 
     def close(self, timeout: float | None = None) -> None:
-        """Send what is left, as `flush` does, and let go of the service. What still waits then is lost."""
+        """Send what is left, as `flush` does, and release the connections. What still waits then is lost.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds. By default `patience`.
+
+        Raises
+        ------
+        ServiceUnreachable, ServiceRefused
+            As `flush`.
+        """
         try:
             self.flush(timeout)
         finally:

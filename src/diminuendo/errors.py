@@ -8,7 +8,17 @@ from typing import NoReturn
 
 
 class DiminuendoError(Exception):
-    """The root: catch this to catch everything raised on purpose."""
+    """Base class of every error that diminuendo raises on purpose.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> try:
+    ...     dim.open_stream("no-such-stream")
+    ... except dim.DiminuendoError as error:
+    ...     print(type(error).__name__)
+    InvalidInput
+    """
 
 
 class InvalidInput(DiminuendoError, ValueError):

@@ -1,11 +1,11 @@
-"""Extend: everything that a learner, an expert, an objective or a stream of your own is made of, and `register`.
+"""Extend: what a learner, an expert, an objective or a stream of your own is made of, and `register`.
 
     from diminuendo.extend import Entry, Frame, Learner, MenuPolicy, OneSlate, PrivateSum, register
 
-A learner is a *policy* on a *frame*: it says what is shown (`draw`, or a menu by `show`), when something is published
-(`due`, `release`), and what becomes of an answer (`learn`). What it does not say has a default: it is replayed round by
-round, a snapshot holds its `sums`, its `options` and the menu that it shows, and it promises what its sums cost. A
-*recipe* puts the parts together, and an `Entry` gives it a name (docs/how-to/your-own-learner.md).
+A learner is a *policy* on a *frame*. The policy defines what is shown (`draw`, or a menu by `show`), when something is
+published (`due`, `release`), and what feedback changes (`learn`). The rest has defaults: replay goes round by round, a
+snapshot holds its `sums`, its `options` and its menu, and the guarantee is the cost of its sums. A *recipe* puts the
+parts together, and an `Entry` gives it a name (docs/how-to/your-own-learner.md).
 """
 
 from __future__ import annotations
@@ -64,10 +64,34 @@ def register(
 ) -> None:
     """Make learners, families of objectives, experts and streams known by their names, as if they were ours.
 
-        register(Entry("mine", mine, ...))
+    Call it at the top level of a module, which is then a plug-in: worker processes import it by themselves.
 
-    Call it in a module, which is then a plugin: workers import it by themselves. A name that somebody else has is
-    refused, and nothing is registered then; the same module may register again.
+    Parameters
+    ----------
+    *learners : Entry
+        Learners, each under the name of its entry.
+    families : iterable of type, optional
+        Classes derived from Family, each under its `name`.
+    experts : mapping of str to callable, optional
+        Functions of the number of items that return an Expert.
+    streams : mapping of str to callable, optional
+        Functions without arguments that return People.
+
+    Raises
+    ------
+    InvalidInput
+        If another module has the name, if a name is a role, or if nothing was given. Nothing is registered then.
+        The same module may register again.
+
+    Examples
+    --------
+    A module of yours ends with `register(Entry("mine", recipe, ...))`; then `dim.make("mine", setting)` finds it.
+
+    >>> from diminuendo.extend import register
+    >>> register(streams={"msweb": lambda: None})  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    diminuendo.errors.InvalidInput: ...
     """
     origin, wanted = _plugins.caller(1), list[tuple[_plugins.Table[Any], str, Any]]()
     for entry in learners:

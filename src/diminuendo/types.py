@@ -1,9 +1,4 @@
-"""The vocabulary: what the rest of the package means by its words.
-
-An item is an integer from 0 to n_items - 1. A slate is the items shown to one person, in slot
-order. An objective is what one person feels about a slate: monotone, submodular, in [0, 1], and 0
-for the empty slate.
-"""
+"""Shared types. An item is an integer from 0 to n_items - 1. A slate is the items shown to one user, in slot order."""
 
 from __future__ import annotations
 
@@ -56,25 +51,74 @@ Progress: TypeAlias = Callable[[int], None]
 
 @runtime_checkable
 class Objective(Protocol):
-    """What one person feels about a slate."""
+    """What one user feels about every slate: a monotone submodular function.
+
+    Any object with these members is an objective. f(empty slate) = 0, values lie in [0, 1], an item more never
+    lowers f, and the gain of an item shrinks as the slate grows (diminishing returns). `diminuendo.check` tests an
+    object for it.
+
+    Notes
+    -----
+    Order within a slate does not change `value`. Learners clip what violates these conditions, so privacy never
+    depends on them; regret bounds do.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> user = dim.person(dim.NoisyOr(), {0: 0.5, 2: 0.5}, n_items=4)
+    >>> isinstance(user, dim.Objective), user.value((0, 2)), user.gains((0,)).tolist()
+    (True, 0.75, [0.0, 0.0, 0.25, 0.0])
+    """
 
     @property
     def n_items(self) -> int:
-        """How many items there are to choose from."""
+        """The number of items; items are integers from 0 to `n_items` - 1."""
         ...
 
     def value(self, slate: SlateLike) -> float:
-        """f(slate), in [0, 1]."""
+        """Return f(slate).
+
+        Parameters
+        ----------
+        slate : sequence of int
+            Distinct items.
+
+        Returns
+        -------
+        float
+            In [0, 1].
+        """
         ...
 
     def gains(self, prefix: SlateLike) -> Floats:
-        """f(prefix + a) - f(prefix) for every item a; shape (n_items,)."""
+        """Return the marginal gain f(prefix + a) - f(prefix) of every item a.
+
+        Parameters
+        ----------
+        prefix : sequence of int
+            Distinct items.
+
+        Returns
+        -------
+        ndarray of float, shape (n_items,)
+            0 for the items of the prefix.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What a decision is answered with where its slate is not to travel: which round of which life it is. Public."""
+    """Names a decision without its slate: the round, and the incarnation of the learner. Public.
+
+    `Decision.ticket` and `Tokens.read` return it; `observe` takes it in place of a decision.
+
+    Attributes
+    ----------
+    round : int
+        Number of the round, from 0.
+    life : int
+        Identifies the incarnation of the learner that chose.
+    """
 
     round: int
     life: int
@@ -82,35 +126,68 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What `choose` returns: the slate to show, and the ticket with which to answer."""
+    """What `Learner.choose` returns: the slate to show, and the identity with which to report feedback.
+
+    Attributes
+    ----------
+    round : int
+        From 0; together with the learner it names this decision. `OUTSIDE` (2**53 - 1) if the decision belongs to
+        no round, because its user is outside of a public sample.
+    slate : tuple of int
+        Distinct items in slot order.
+    probe : tuple of (int, int), optional
+        (slot, item) if a coin chose this round for exploration; a public fact.
+    propensity : float, optional
+        Probability with which this slate was shown, given all that was published before and the rounds so far. None
+        if it would reveal private state, if exclusions are enabled, or if the assignment was made before a restart.
+    life : int, default 0
+        Identifies the incarnation of the learner, from its making or restoring on. After a crash rounds are counted
+        from the last snapshot, and the number alone would name two users' rounds.
+    empty : tuple of int, default ()
+        Slots that show nothing, in increasing order.
+
+    Notes
+    -----
+    Under joint differential privacy (private contexts, exclusions) the slate follows from what only this user may
+    know. Then the decision is theirs alone, and so is `to_json`.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> setting = dim.Setting(n_items=5, slots=2, rounds=10, feedback="full")
+    >>> learner = dim.make("random", setting, coins=dim.SeededCoins(1))
+    >>> decision = learner.choose()
+    >>> decision.round, len(decision.slate), round(decision.propensity * 5 * 4, 6)
+    (0, 2, 1.0)
+    >>> dim.Decision.from_json(decision.to_json()) == decision
+    True
+
+    """
 
     round: int
-    """Counts from 0; together with the learner it names this decision. OUTSIDE: it is of no round."""
     slate: Slate
-    """Distinct items in slot order."""
     probe: tuple[int, int] | None = None
-    """(slot, item) where this round was chosen by a coin in order to learn; a public fact."""
     propensity: float | None = None
-    """With what probability this slate was shown, where that is public: given all that was published before and the
-    rounds so far. None if it would reveal private state, if exclusions are enabled, or if the assignment was made
-    before a restart."""
     life: int = field(default=0, repr=False)
-    """Names the learner that chose, from its making or restoring on. After a crash rounds are counted from the last
-    snapshot, and a number alone would name two people's rounds."""
     empty: tuple[int, ...] = field(default=(), repr=False)
-    """The slots that show nothing, rising. With `slate` they make up the row, so `row_of` needs nobody else's."""
 
     @property
     def ticket(self) -> Ticket:
-        """Its round and its life: enough to answer with, and public whatever the slate tells."""
+        """Its round and its incarnation: enough to report feedback with, and public whatever the slate reveals."""
         return Ticket(self.round, self.life)
 
     def to_json(self) -> str:
-        """All of it as JSON text that `from_json` reads, also after JavaScript has.
+        """Return the decision as JSON text that `from_json` reads, also after JavaScript has.
 
-        No number in it is beyond what JavaScript keeps; the life is a text of 16 hexadecimal digits. Where contexts are
-        private or people exclude items the slate is hers alone, and so is this text. It is not signed: whoever writes
-        one answers in anybody's name. For that there is privacy.Tokens.
+        Returns
+        -------
+        str
+            No number in it exceeds 2**53 - 1; the incarnation is a text of 16 hexadecimal digits.
+
+        Notes
+        -----
+        The text is not signed: whoever writes one reports feedback in anybody's name. Sign with `diminuendo.Tokens`
+        what travels through other hands.
         """
         kept = _read({name: getattr(self, name) for name in FIELDS}, LARGEST_LIFE)
         facts = {"round": kept.round, "slate": kept.slate, "probe": kept.probe, "propensity": kept.propensity}
@@ -119,10 +196,22 @@ class Decision:
 
     @classmethod
     def from_json(cls, text: str | bytes | Mapping[str, Any]) -> Decision:
-        """The decision of what `to_json` wrote, or of such an object as read already; whatever else is refused.
+        """Return the decision of what `to_json` wrote.
 
-        A life that came as a number beyond 2^53 - 1 is refused too: it may have been rounded on its way, and its answer
-        would be taken for one to somebody else's learner.
+        Parameters
+        ----------
+        text : str or bytes or mapping
+            The JSON text, or the object that it stands for.
+
+        Returns
+        -------
+        Decision
+
+        Raises
+        ------
+        InvalidInput
+            For anything else, including an incarnation that arrived as a number above 2**53 - 1, which JavaScript
+            may have rounded. The message repeats nothing of the text.
         """
         found: object = text
         if isinstance(text, (str, bytes)):

@@ -98,7 +98,7 @@ def test_what_is_known_of_epoch_greedy_is_found() -> None:
 def test_random_slates_show_nothing_and_noise_is_not_listed() -> None:
     (found,) = exact(shipped("random"), 1.0, 1e-6, QUICK, 1)
     assert (found.shown, found.claimed, found.violation) == (0.0, 0.0, False)
-    assert exact(shipped("boosted"), 1.0, 1e-6, QUICK, 1) == []
+    assert exact(shipped("slate-totals"), 1.0, 1e-6, QUICK, 1) == []
     assert exact(shipped("fi-pure"), 1.0, 1e-6, QUICK, 1) == []
 
 

@@ -138,7 +138,9 @@ def test_all_that_counts_promise_is_shown() -> None:
     assert found.shown == pytest.approx(1.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", mostly_slow(["boosted", "noisy-hedge", "bandit-direct"], ["boosted"]))
+@pytest.mark.parametrize(
+    "name", mostly_slow(["overlap-greedy", "lazy-hedge", "bandit-direct"], ["overlap-greedy"])
+)
 def test_most_of_what_is_promised_is_shown(name: str) -> None:
     (found,) = pathwise(shipped(name), 1.0, 1e-6, QUICK, 1)
     assert 0.4 < found.shown <= found.claimed

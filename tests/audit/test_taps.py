@@ -23,7 +23,6 @@ WATCHED = [
     "bandit-presampled",
     "epoch-greedy",
     "lazy-hedge",
-    "boosted",
     "slate-clicks",
     "random",
 ]
@@ -99,7 +98,7 @@ def test_any_word_that_two_passages_share_is_noticed() -> None:
 
 
 def test_another_passage_than_before_parts_the_worlds() -> None:
-    subject, pair = pair_for("boosted")
+    subject, pair = pair_for("overlap-greedy")
     free = Taps()
     play(subject, pair.setting, pair.one, SeededCoins(3), free)
     with pytest.raises(Diverged, match="more is drawn"):

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from diminuendo.audit.faults import FAULTS
 from diminuendo.audit.finding import Finding
 from diminuendo.audit.subjects import Subject
 from diminuendo.cli.app import app
@@ -48,13 +47,14 @@ def test_a_learner_is_cleared_and_all_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_planted_fault_is_found(tmp_path: Path) -> None:
-    fault = next(name for name in FAULTS if "fi-dp" in name)
-    result = typed("--faults", "--learner", fault, "--seed", "3", "--json", str(tmp_path / "new" / "a.json"))
+def test_missing_noise_is_found(tmp_path: Path) -> None:
+    result = typed(
+        "--faults", "--learner", "slate-totals", "--seed", "3", "--json", str(tmp_path / "new" / "a.json")
+    )
     assert result.exit_code == 0, result.output
     assert "1 of 1 planted faults were found" in result.output
     found = json.loads((tmp_path / "new" / "a.json").read_text())
-    assert found["violations"] == [fault]
+    assert found["violations"] == ["slate-totals without noise"]
     assert found["overlooked"] == []
 
 
@@ -68,12 +68,12 @@ def test_a_violation_ends_with_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
     assert typed("--learner", "fi-dp").exit_code == 0
 
 
-def test_an_overlooked_fault_ends_with_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overlooked_noise_ends_with_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("diminuendo.audit.run.METHODS", shows(0.8))
-    result = typed("--faults")
+    result = typed("--faults", "--learner", "private")
     assert result.exit_code == 1
     assert "OVERLOOKED" in result.output
-    assert f"0 of {len(FAULTS)} planted faults were found" in result.output
+    assert "0 of 3 planted faults were found" in result.output
     assert "NOT FOUND" in result.output
 
 

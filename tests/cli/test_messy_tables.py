@@ -76,7 +76,7 @@ def test_options_of_tables(tmp_path: Path) -> None:
     assert "guessed" not in said
     assert "learn from 3 of each user's rounds (--visits 3)" in said
     said = simulated(tmp_path, "--skip-bad", "--round", "person", "--ignore-case", "--people-without", "50")
-    assert "A round is a person, with all her rows:" in said
+    assert "A round is a user with all their rows:" in said
     assert "50 rounds of people who want nothing were added" in said
     assert "--visits" not in said
     with pytest.raises(InvalidInput, match="A round is a person, order, session or day"):

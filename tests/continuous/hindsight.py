@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import optimize
 
-from diminuendo.continuous import Box, CappedSimplex, Domain, DRObjective, Polytope
+from diminuendo.continuous import Box, CappedSimplex, Domain, DRObjective
 from diminuendo.types import Floats
 
 
@@ -16,8 +16,6 @@ def constraints(domain: Domain) -> list[optimize.LinearConstraint]:
     """What a domain asks beyond its box, for scipy."""
     if isinstance(domain, CappedSimplex):
         return [optimize.LinearConstraint(np.ones((1, domain.n)), -np.inf, domain.total)]
-    if isinstance(domain, Polytope):
-        return [optimize.LinearConstraint(domain.matrix, -np.inf, domain.limits)]
     assert isinstance(domain, Box)
     return []
 

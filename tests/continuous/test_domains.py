@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from diminuendo.continuous import Box, CappedSimplex, Domain, Polytope
+from diminuendo.continuous import Box, CappedSimplex, Domain
 from diminuendo.continuous.domains import FARTHEST_POINT
 from diminuendo.errors import InvalidInput
 from diminuendo.types import Floats
@@ -22,8 +22,6 @@ def some_domains(count: int, seed: int) -> list[Domain]:
         n = int(rng.integers(1, 7))
         found.append(Box(rng.uniform(0.1, 1.5, n)))
         found.append(CappedSimplex(n, rng.uniform(0.2, n + 1), rng.uniform(0.3, 1.5)))
-        rows = rng.random((3, n)) * (rng.random((3, n)) < 0.7)
-        found.append(Polytope(rows, rng.uniform(0.1, 1.0, 3), rng.uniform(0.2, 1.5, n)))
     return found
 
 
@@ -73,18 +71,6 @@ def test_no_point_of_the_domain_lies_behind_the_projection(size: float) -> None:
             assert behind <= 1e-7 * np.linalg.norm(away) + 2.0**-45 * size**2, (domain, point)
 
 
-def test_projections_onto_polytopes_are_feasible_to_the_last_digit() -> None:
-    rng = np.random.default_rng(10)
-    for domain in some_domains(15, seed=7):
-        if isinstance(domain, Polytope):
-            for size in (1.0, 1e6):
-                points = domain.project(size * rng.normal(size=(5, domain.n)))
-                assert (points >= 0).all()
-                assert (points <= domain.upper).all()
-                used = points @ domain.matrix.T / domain.limits
-                assert used.max() <= 1 + domain.n * 2.0**-52  # the rounding of one sum
-
-
 def test_points_inside_stay_where_they_are() -> None:
     for domain in some_domains(10, seed=3):
         inside = domain.maximise(np.ones(domain.n))[None, :] * np.array([[0.0], [0.3], [0.9]])
@@ -106,8 +92,7 @@ def test_the_radius_is_reached_or_a_bound() -> None:
         for direction in rng.normal(size=(60, domain.n)):  # vertices, found by linear programs
             longest = max(longest, float(np.linalg.norm(domain.maximise(np.abs(direction) ** 3))))
         assert longest <= domain.radius * (1 + 1e-9)
-        if not isinstance(domain, Polytope):
-            assert longest == pytest.approx(domain.radius, rel=1e-9), domain
+        assert longest == pytest.approx(domain.radius, rel=1e-9), domain
 
 
 def test_nothing_is_further_from_the_centre_than_the_spread() -> None:
@@ -140,7 +125,6 @@ def test_what_does_not_belong_is_noticed() -> None:
     assert not box.contains([-1e-6, 0.0])
     assert not box.contains([0.0, np.nan])
     assert not box.contains([0.0])
-    assert not Polytope([[1.0, 1.0]], [1.0], [1.0, 1.0]).contains([0.6, 0.6])
 
 
 @pytest.mark.parametrize(
@@ -151,9 +135,6 @@ def test_what_does_not_belong_is_noticed() -> None:
         (lambda: CappedSimplex(0, 1.0), "n must"),
         (lambda: CappedSimplex(3, -1.0), "total"),
         (lambda: CappedSimplex(3, 1.0, np.inf), "cap"),
-        (lambda: Polytope([[1.0, -1.0]], [1.0], [1.0, 1.0]), "from 0 on"),
-        (lambda: Polytope([[1.0]], [1.0], [1.0, 1.0]), "one column per entry"),
-        (lambda: Polytope([[1.0, 1.0]], [0.0], [1.0, 1.0]), "limits"),
         (lambda: Box([1.0]).project([1.0]), "rows of 1"),
         (lambda: Box([1.0]).project([[np.nan]]), "numbers from"),
         (lambda: Box([1.0]).project([[2 * FARTHEST_POINT]]), "cut them"),

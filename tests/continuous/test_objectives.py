@@ -22,7 +22,6 @@ from diminuendo.continuous import (
     check,
     frank_wolfe_offline,
     multilinear,
-    multilinear_people,
     total_value,
 )
 from diminuendo.errors import InvalidInput
@@ -77,7 +76,7 @@ def test_multilinear_forms_are_expectations_over_sets(family: Any) -> None:
     rng = np.random.default_rng(1)
     for specimen, n_items, matrices in family.specimens():
         people = dim.People(specimen, matrices, n_items)
-        extended = multilinear_people(people)
+        extended = [multilinear(person) for person in people]
         assert len(extended) == len(people)
         for person, objective in zip(people, extended, strict=True):
             assert check(objective) is None

@@ -39,8 +39,6 @@ from diminuendo.privacy.events import Laplace
 from diminuendo.randomness import SecretRandomness
 from diminuendo.streams import from_places, from_ratings, read
 from diminuendo.sums import Clip, PrivateSum, equal
-from diminuendo.sums.chains.running import RunningChains
-from diminuendo.sums.chains.weights import running_weights
 from diminuendo.sums.gamma_tree import GammaTree
 from diminuendo.sums.private_counts import PrivateCounts
 from diminuendo.types import Decision
@@ -266,12 +264,9 @@ def test_sums() -> None:
         equal(9999, 3),
     )
     pure = Ledger(Budget(9.0, 0.0, accountant="pure"))
-    normal = Ledger(Budget(9.0, 1e-6, accountant="continuous-gaussian"))
     total = PrivateSum(size, schedule=plan, cost=Budget(0.5, 1e-6).share(), ledger=ledger)
     cells = PrivateSum(size, schedule=plan, cost=Laplace(0.1), ledger=pure, clip=Clip("cell"), name="cells")
     stored = PeopleByHand(size, schedule=plan, ledger=ledger)
-    chains = RunningChains(size, 2, schedule=plan, weights=running_weights(plan, 2, Clip()), ledger=normal)
-    chains.ask([3, 1], batch=0)
     counts = PrivateCounts(cost=Laplace(1.0), ticks=1, ledger=pure)
     counts.open([1, 1])
     stored.add(np.full(size, 0.5), batch=0)
@@ -285,10 +280,6 @@ def test_sums() -> None:
         lambda said: cells.add(said, [1]),
         lambda said: cells.add([1.0], said),
         cells.add_rows,
-        lambda said: begun.row(1, said, secret),
-        lambda said: chains.add(said, no_gains, batch=0),
-        lambda said: chains.add(np.full(size, 0.5), lambda starts, items: always(said), batch=0),
-        lambda said: chains.add_rows(said, no_gains, batch=0),
         lambda said: counts.add([0], said),
         lambda said: counts.add_one(0, said),
         lambda said: GammaTree(1, 2, 3, 1.0).add(said, secret),

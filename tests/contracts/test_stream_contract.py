@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from diminuendo import Functions, NoisyOr, People, check, from_places, grid, person, read
-from diminuendo.streams import BUILTIN, Stream, adversary, drift, sparse_display, taste_groups
+from diminuendo.streams import BUILTIN, Stream, adversary, drift, taste_groups
 
 ROWS = np.array([[0.5, 0, 1, 0], [0, 0, 0, 0], [0.25, 0.75, 0, 1]])
 
@@ -52,7 +52,6 @@ SOURCES: dict[str, Callable[[Path], Stream]] = {
     ),
     "functions": lambda folder: Functions([lambda s: min(1.0, len(s) / 2), lambda s: float(0 in s)], 4),
     "taste groups": lambda folder: taste_groups(50, 20, groups=3, items_per_group=4),
-    "sparse display": lambda folder: sparse_display(30, 40, 5, skew=1.0),
     "drift": lambda folder: drift(taste_groups(50, 20, groups=3, items_per_group=4), changes=2),
     "adversary": lambda folder: adversary(20, 3),
 } | {f"built-in {name}": (lambda folder, make=make: make()) for name, make in BUILTIN.items()}

@@ -21,7 +21,7 @@ import numpy as np
 
 from diminuendo import FAMILIES, LEARNERS, Learner, People, SeededCoins, Setting
 from diminuendo.errors import OutOfRange
-from diminuendo.learners import OverlapGreedy, OverlapSums
+from diminuendo.learners import OverlapGreedy
 from diminuendo.privacy import Budget, Ledger, Unit
 from diminuendo.randomness import Coins
 from diminuendo.streams import taste_groups
@@ -31,7 +31,7 @@ Accounting: TypeAlias = Literal["zcdp", "pure", "continuous-gaussian"]
 PLACE = Path(__file__).with_name("hashes.json")
 N_ITEMS, SLOTS, ROUNDS, SEED = 12, 3, 480, 7
 ACCOUNTANTS: dict[str, Accounting] = dict.fromkeys(
-    ("overlap-greedy", "overlap-sums", "boosted", "noisy-hedge", "bandit-blocks", "ranked-clicks"),
+    ("overlap-greedy",),
     "continuous-gaussian",
 )
 """Who adds Gaussian noise; all others draw, or add Laplace noise."""
@@ -140,19 +140,17 @@ def everything() -> dict[str, dict[str, str]]:
             found[f"{name} {feedback} {family}"] = first = played(name, feedback, people)
             if "ledger" in first and family == "noisy-or":
                 found[f"{name} {feedback} visits"] = played(name, feedback, people, visits=3)
-    for kind in (OverlapGreedy, OverlapSums):
-        for horizon in (ROUNDS, None):
-            found[f"{kind.name} items that come and go, horizon {horizon}"] = catalogue_that_changes(
-                kind, horizon
-            )
+    for horizon in (ROUNDS, None):
+        name = f"overlap-greedy items that come and go, horizon {horizon}"
+        found[name] = catalogue_that_changes(horizon)
     return found
 
 
-def catalogue_that_changes(kind: Any, horizon: int | None) -> dict[str, str]:
-    """An overlap learner with a prior, whose items come and go, for a horizon that may be unknown."""
+def catalogue_that_changes(horizon: int | None) -> dict[str, str]:
+    """Overlap greedy with a prior, whose items come and go, for a horizon that may be unknown."""
     people, numbers = streams()["noisy-or"], np.arange(N_ITEMS)
     eligible = [numbers % 3 != slot for slot in range(SLOTS)]
-    learner: Any = kind(
+    learner: Any = OverlapGreedy(
         N_ITEMS, SLOTS, horizon=horizon, epsilon=4.0, delta=1e-6, prior=(numbers + 1) / 20, prior_people=9,
         absent=[2], eligible=eligible, coins=SeededCoins(SEED),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A stand-in for Ray, for tests that cannot wait for it: actors live in this process, and can be lost."""
+"""A stand-in for Ray, for tests that cannot wait for it: tasks run in this process, at once, on what was pickled."""
 
 from __future__ import annotations
 
@@ -8,78 +8,66 @@ from typing import Any
 
 import cloudpickle
 
+from diminuendo.learners.base import engines
 
-class RayActorError(Exception):
+
+class _Ref:
+    def __init__(self, value: Any) -> None:
+        self._bytes = cloudpickle.dumps(value)
+
+    def value(self) -> Any:
+        return pickle.loads(self._bytes)
+
+
+class RayError(Exception):
     """As Ray's."""
 
 
-class RayTaskError(Exception):
+class RayTaskError(RayError):
     """As Ray's; here errors come as they are."""
 
 
 class _Exceptions:
-    RayActorError, RayTaskError = RayActorError, RayTaskError
+    RayError, RayTaskError = RayError, RayTaskError
 
 
-class _Method:
-    def __init__(self, actor: Actor, name: str) -> None:
-        self._actor, self._name = actor, name
+class _Task:
+    def __init__(self, ray: FakeRay, function: Callable[..., Any]) -> None:
+        self._ray, self._function = ray, function
 
-    def remote(self, *given: Any) -> Callable[[], Any]:
-        """Done at once; what comes back is told when it is asked for. Everything travels."""
-        self._actor.dies_at = (
-            self._actor.dies_at[0],
-            self._actor.dies_at[1] - (self._actor.dies_at[0] == self._name),
-        )
-        self._actor.lost = self._actor.lost or self._actor.dies_at[1] == 0
-        if self._actor.lost:
-            return _raise
-        found = getattr(self._actor.there, self._name)(*pickle.loads(cloudpickle.dumps(given)))
-        return lambda: pickle.loads(cloudpickle.dumps(found))
-
-
-def _raise() -> Any:
-    raise RayActorError
-
-
-class Actor:
-    """Somebody who holds things, until she is lost."""
-
-    def __init__(self, there: Any) -> None:
-        self.there, self.lost = there, False
-        self.dies_at = "", -1
-        """She is lost as she is asked that for the so manyth time."""
-
-    def __getattr__(self, name: str) -> _Method:
-        return _Method(self, name)
+    def remote(self, *given: Any) -> _Ref:
+        ray = self._ray
+        ray.tasks += 1
+        for again in range(2 if ray.tasks in ray.lost_in else 1):
+            if again or ray.tasks % ray.forgets_every == 0:
+                engines._REMEMBERED.clear()  # another worker
+            found = self._function(*(one.value() if isinstance(one, _Ref) else one for one in given))
+        return _Ref(found)
 
 
 class FakeRay:
-    """What we use of Ray."""
+    """What we use of Ray: `cores` workers, of which some are lost in the midst of a task, and others forget."""
 
     exceptions = _Exceptions
 
-    def __init__(self) -> None:
-        self.actors: list[Actor] = []
+    def __init__(self, cores: int = 2, lost_in: tuple[int, ...] = (), forgets_every: int = 1 << 30) -> None:
+        self._cores, self.lost_in, self.forgets_every = cores, lost_in, forgets_every
+        self.tasks, self.puts = 0, 0
 
-    def remote(self, **options: Any) -> Any:
-        """A way to make actors of a class."""
+    def put(self, value: Any) -> _Ref:
+        """An object of the cluster."""
+        self.puts += 1
+        return _Ref(value)
 
-        def made(kind: Any) -> Any:
-            class Maker:
-                @staticmethod
-                def remote(*given: Any) -> Actor:
-                    self.actors.append(Actor(kind(*given)))
-                    return self.actors[-1]
-
-            return Maker
-
-        return made
+    def remote(self, **options: Any) -> Callable[[Callable[..., Any]], _Task]:
+        """A way to make tasks of a function."""
+        assert options["max_retries"] > 0
+        return lambda function: _Task(self, function)
 
     def cluster_resources(self) -> dict[str, float]:
-        """Two cores."""
-        return {"CPU": 2.0}
+        """Its cores."""
+        return {"CPU": float(self._cores)}
 
-    def get(self, waiting: list[Callable[[], Any]]) -> list[Any]:
+    def get(self, waiting: list[_Ref]) -> list[Any]:
         """All that was waited for."""
-        return [one() for one in waiting]
+        return [one.value() for one in waiting]

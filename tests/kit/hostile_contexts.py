@@ -26,8 +26,8 @@ from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams.contexts import Contexts
 from diminuendo.sums.chains.cells import SharedFocus, ValueColumn
+from diminuendo.sums.chains.cost import UNIT
 from diminuendo.sums.chains.focus import FULL, SHARES
-from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import EMPTY_SLOT, Floats, Ints

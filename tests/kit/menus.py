@@ -12,8 +12,7 @@ from diminuendo.learners.base.menu import (
     SlateByType,
     SlatesFromPoint,
 )
-from diminuendo.learners.probing.menu import ExpertsWithProbes
-from diminuendo.learners.released.menu import ExpertsInTurn, PointMenu
+from diminuendo.learners.hedge.lazy import ExpertsInTurn
 from diminuendo.learners.slates.contexts.menu import SlatesByGroup
 from diminuendo.learners.slates.menu import AssignedSlates
 
@@ -27,8 +26,6 @@ MENUS: dict[str, type[Menu]] = {
         SlatesFromPoint,
         AssignedSlates,
         SlatesByGroup,
-        ExpertsWithProbes,
-        PointMenu,
         ExpertsInTurn,
     )
 }

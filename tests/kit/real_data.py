@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from benchmarks.pickups import PICKUPS, uber
+from measurements.pickups import PICKUPS, uber
 from measurements.streams import GROCERIES, MOVIELENS, groceries, movielens
 
 __all__ = ["groceries", "movielens", "needs", "uber"]

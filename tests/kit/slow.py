@@ -10,12 +10,11 @@ import pytest
 Value = TypeVar("Value")
 
 MECHANISMS = (
-    *("random", "fi-dp", "fi-pure", "overlap-greedy", "epoch-greedy", "boosted", "bandit-blocks"),
+    *("random", "fi-dp", "fi-pure", "overlap-greedy", "epoch-greedy"),
     *("slate-clicks", "lazy-hedge"),
 )
 """One learner for each way to be private: nothing learned, draws, noise on leaders, overlaps that are counted, epochs,
-released sums, blocks of probes, slates that are counted, coins and few draws. The others differ in constants, or in
-what they read."""
+slates that are counted, coins and few draws. The others differ in constants, or in what they read."""
 
 VARIANTS = ("-paper", "-open")
 """How the names of learners end that differ from another one in constants or in noise only."""

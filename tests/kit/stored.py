@@ -1,53 +1,181 @@
-"""Stored people with doors of their own: tests add them by hand, and begin plain chains, which are the oracle of focus.
+"""Stored users by hand: tests say what each user would answer, and begin plain chains, which are the oracle of focus.
 
-Learners add people through `learners/base/kept` and begin every release with a focus.
+Learners store users in `learners/base/users.py` and begin every release with a focus. Here a user is an entry of a
+list, and may say anything whenever they are queried: `row` and `publish` take it along.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from diminuendo._validate import as_floats
 from diminuendo.privacy import calibrate
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian
+from diminuendo.randomness import SecretRandomness
 from diminuendo.sums.batch import csr_rows
+from diminuendo.sums.chains.around import AroundRelease
 from diminuendo.sums.chains.cost import squared_shifts
+from diminuendo.sums.chains.people.answers import Answers, Moved
+from diminuendo.sums.chains.people.participants import Chain, ChainWalk
 from diminuendo.sums.chains.release import ChainRelease
 from diminuendo.sums.chains.stored import StoredPeople
-from diminuendo.sums.clip import gains_row
-from diminuendo.types import Ints
+from diminuendo.sums.clip import Clip, cut_all, gains_row
+from diminuendo.types import EMPTY_SLOT, Floats, Ints
+
+
+class HandWalk:
+    """Users along a growing slate, who say what was given first for it."""
+
+    def __init__(self, hand: ByHand) -> None:
+        self._hand, self._chain = hand, b""
+
+    def moved_by(self, joining: Ints, types: NDArray[Any]) -> Iterator[Moved]:
+        chain = self._chain + joining.tobytes()
+        gains, asked = self._hand.said[chain]
+        who = np.flatnonzero(asked & (joining != EMPTY_SLOT)[types])
+        mine = np.isin(np.arange(len(types)), who)
+        yield Moved(who, gains[np.repeat(mine, np.diff(self._hand.users.starts))], chain)
+
+    def join(self, further: Any) -> None:
+        self._chain = further
+
+    def around(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
+        starts, first = self._hand.users.starts, 0
+        for begin, gains in self._hand.said_around:
+            assert starts[begin] == starts[first], "users come one after the other, each once"
+            end = int(np.searchsorted(starts, starts[first] + gains.shape[1], side="right")) - 1
+            yield np.arange(first, end), gains
+            first = end
+
+
+class ByHand:
+    """The users of one release."""
+
+    def __init__(self, users: Answers, clip: Clip, factors: Floats) -> None:
+        self.users, self._n_items = users, len(factors)
+        self.said: dict[bytes, tuple[Floats, NDArray[np.bool_]]] = {}
+        self.said_around: Iterable[tuple[int, Floats]] = ()
+        self._walk = ChainWalk(users, lambda: HandWalk(self), clip, factors)
+
+    def say(self, chain: Chain, gains: Any, asked: NDArray[np.bool_] | None) -> None:
+        everybody = np.ones(len(self.users.weights), dtype=np.bool_) if asked is None else asked
+        key = b"".join(joining.astype(np.int64).tobytes() for joining in chain)
+        self.said.setdefault(key, (as_floats(gains), everybody))
+
+    def _total(self, query: str, shape: tuple[int, ...], *given: Any) -> Ints:
+        total = np.zeros(shape, dtype=np.int64)
+        getattr(self._walk, query)(*given, total)
+        return total
+
+    def sums(self, chain: Chain, whose: Ints, many: int) -> Ints:
+        return self._total("add_left", (many, self._n_items), chain, whose)
+
+    def row(self, chain: Chain, joining: Ints, questions: Ints, many: int) -> Ints:
+        return self._total("add_lost", (many, self._n_items), chain, joining, questions)
+
+    def around(self, slate: Ints) -> Ints:
+        return self._total("add_around", (1 + len(slate), self._n_items), slate)
+
+    def counts(self, of_type: Ints, size: int, unit: int) -> Ints:
+        return self._total("add_counts", (size,), of_type, unit)
+
+
+class HandChain(ChainRelease):
+    """A chain whose users say what is given with each row: one gain per entry (`items`), of those who are `asked`."""
+
+    @property
+    def items(self) -> NDArray[Any]:
+        return self._people.users.items  # type: ignore[attr-defined, no-any-return]
+
+    def row(  # type: ignore[override]
+        self, item: int, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
+    ) -> Ints:
+        return self.row_by_type(np.full(self.n_types, item), gains, secret, asked)[0]  # type: ignore[no-any-return]
+
+    def row_by_type(  # type: ignore[override]
+        self, items: Ints, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
+    ) -> Ints:
+        self._people.say((*self._chain, items), gains, asked)  # type: ignore[attr-defined]
+        return super().row_by_type(items, secret)
+
+
+class HandAround(AroundRelease):
+    """An around whose users say what is given: of some users, the first of them and (parts, entries)."""
+
+    @property
+    def people(self) -> Answers:
+        return self._people.users  # type: ignore[attr-defined, no-any-return]
+
+    def publish(  # type: ignore[override]
+        self, gains: Iterable[tuple[int, Floats]], secret: SecretRandomness
+    ) -> Ints:
+        self._people.said_around = gains  # type: ignore[attr-defined]
+        return super().publish(secret)
+
+
+class HandUser(NamedTuple):
+    batch: int
+    kind: int
+    items: Ints
+    values: Floats
 
 
 class PeopleByHand(StoredPeople):
-    """What each item is worth to people by itself, each person with the batch she belongs to."""
+    """What each item is worth to users by itself, each user with the batch they belong to."""
+
+    def __init__(self, n_items: int, **options: Any) -> None:
+        super().__init__(n_items, asked=self.stored, **options)
+        self.users = list[HandUser]()
 
     def add(self, values: Any, indices: Any = None, *, batch: int, kind: int = 0) -> None:
-        """One person of that batch and of the type `kind`."""
+        """One user of that batch and of the context id `kind`."""
         row, places = gains_row(values, indices, self.n_items)
         self.admit(1, batch)
-        self.entries.add(places, row.copy(), batch, kind)
+        self.users.append(HandUser(batch, kind, places, cut_all(row, self.clip.ceiling)))
 
     def add_rows(self, rows: Any, *, batch: int) -> None:
-        """Many people of one batch at once: one per row of a scipy CSR matrix."""
+        """Many users of one batch at once: one per row of a scipy CSR matrix."""
         starts, places, values = csr_rows(rows, self.n_items)
-        people = len(starts) - 1
-        self.admit(people, batch)
-        self.entries.add_rows(starts, places, values, batch, np.zeros(people, dtype=np.int64))
+        for low, high in zip(starts.tolist(), starts[1:].tolist(), strict=False):
+            self.add(values[low:high], places[low:high], batch=batch)
 
     def forget(self, before: int) -> None:
         """Drop everybody of batches before that one."""
-        self.entries.put_together()
-        self.entries.keep_only(self.entries.batches.array >= before)
+        self.users = [user for user in self.users if user.batch >= before]
 
-    def snapshot(self) -> bytes:
-        """Everybody who is stored."""
-        return self.packed(self.entries.arrays())
+    def stored(self, weights: Ints, factors: Floats) -> ByHand:
+        """Everybody as they are now."""
+        none = np.zeros(0, dtype=np.int64)
+        batches, kinds = (np.array([user[part] for user in self.users], dtype=np.int64) for part in (0, 1))
+        padded = np.append(weights, np.zeros(len(self.schedule), dtype=np.int64)).astype(np.int32)
+        users = Answers(
+            np.cumsum([0, *(len(user.items) for user in self.users)]),
+            np.concatenate([none, *(user.items for user in self.users)]).astype(np.int32),
+            np.concatenate([none * 0.0, *(user.values for user in self.users)]),
+            padded[batches],
+            kinds.astype(np.int32),
+        )
+        return ByHand(users, self.clip, factors)
 
-    def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of people that were stored under the same arguments."""
-        self.entries.fill(self.unpacked(snapshot))
+    def focused(self, *given: Any) -> HandChain:
+        chain: HandChain = _as(HandChain, super().focused(*given))
+        return chain
+
+    def around(self, *given: Any) -> HandAround:
+        around: HandAround = _as(HandAround, super().around(*given))
+        return around
+
+    def in_contexts(self, *given: Any) -> tuple[HandChain, Any]:
+        chain, cells = super().in_contexts(*given)
+        return _as(HandChain, chain), cells
+
+    def around_in_contexts(self, *given: Any) -> tuple[HandAround, Any]:
+        around, cells = super().around_in_contexts(*given)
+        return _as(HandAround, around), cells
 
     def sigmas(self, weights: Ints, cost: Gaussian | ContinuousGaussian, singles: float = 0.5) -> Any:
         """Deviations of noise on singles and on rows with which releases with these weights cost `cost` together.
@@ -63,10 +191,13 @@ class PeopleByHand(StoredPeople):
             )
         )
 
-    def release(
-        self, number: int, weights: Sequence[int] | Ints, sigmas: tuple[float, float]
-    ) -> ChainRelease:
+    def release(self, number: int, weights: Sequence[int] | Ints, sigmas: tuple[float, float]) -> HandChain:
         """Begin release `number` without a focus: people of batch j enter with weights[j]."""
         whole, factors = np.array(weights), np.ones(self.n_items)
         paid = self._bought(number, whole, sigmas, "a chain over")
-        return ChainRelease(self.stored(whole, factors), paid, sigmas, factors)
+        return HandChain(self.stored(whole, factors), paid, sigmas, factors)
+
+
+def _as(kind: Any, release: Any) -> Any:
+    release.__class__ = kind
+    return release

@@ -358,7 +358,7 @@ class Asked:
 
 
 def test_after_a_swap_the_next_release_joins_what_was_known() -> None:
-    picker = SlatePicker(ItemAvailability(6, 2), fallback_rows=False, arounds=True)
+    picker = SlatePicker(ItemAvailability(6, 2))
     parts = np.zeros((3, 6))
     parts[1, 0], parts[2, 1], parts[1, 3], parts[2, 4] = 0.3, 0.3, 0.5, 0.1
     picked = picker.improved(Asked([0, 1], parts))

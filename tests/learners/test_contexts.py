@@ -124,8 +124,7 @@ def test_nobody_is_kept_beyond_her_visits() -> None:
     persons = np.arange(ROUNDS) // 3
     learner = made(True)
     learner.replay(PEOPLE, contexts=TABLE, persons=persons)
-    values = policy_of(learner)._memory._values  # type: ignore[attr-defined]
-    _, types, *_ = values.entries.arrays()
+    types = np.concatenate([block.facts.types for block in policy_of(learner)._memory.users.blocks])
     first = np.arange(ROUNDS) % 3 == 0
     assert types.tolist() == (TABLE[first] + 1).tolist()
 

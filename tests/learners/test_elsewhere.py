@@ -11,13 +11,12 @@ import pytest
 
 from diminuendo import LEARNERS, Learner, SeededCoins, Setting, make
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base import stored_objectives
+from diminuendo.learners.base import users
 from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.elsewhere import Elsewhere
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
 from diminuendo.streams.contexts import Contexts
-from diminuendo.sums.chains.people import entries
 from diminuendo.types import FeedbackKind, Ints, Items
 from tests.kit.slow import mostly_slow
 
@@ -25,7 +24,6 @@ N_ITEMS, SLOTS, ROUNDS, DEADLINE = 8, 3, 700, 3.0
 PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=4)
 FEEDBACK: dict[str, FeedbackKind] = {
     "overlap-greedy": "full",
-    "overlap-sums": "full",
     "epoch-greedy": "full",
     "slate-totals": "bandit",
     "slate-clicks": "click",
@@ -36,7 +34,7 @@ CASES = [
 ]
 QUICK = [
     ("overlap-greedy", "public"),
-    ("overlap-sums", "visits"),
+    ("overlap-greedy", "visits"),
     ("epoch-greedy", "plain"),
     ("slate-clicks", "private"),
     ("slate-totals", "exclusions"),
@@ -178,17 +176,14 @@ def test_told_of_it_a_learner_publishes_the_same(case: tuple[str, str]) -> None:
             np.testing.assert_array_equal(cells(there)[part], array, err_msg=part)
 
 
-@pytest.mark.parametrize(
-    "name", mostly_slow(["overlap-greedy", "overlap-sums", "epoch-greedy"], ["overlap-greedy"])
-)
+@pytest.mark.parametrize("name", mostly_slow(["overlap-greedy", "epoch-greedy"], ["overlap-greedy"]))
 def test_people_in_a_table_are_people_in_a_list(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few of them wait to be gathered, many are a table of their own: in any case the same is published."""
     how, clock = "plain" if name == "epoch-greedy" else "public", Clock()
     here = fresh(name, how, clock)
     happened = chosen_here(here, how, clock)
     for fewest, bulk in ((1, True), (20, True), (256, False)):
-        for module in (stored_objectives, entries):
-            monkeypatch.setattr(module, "FEWEST", fewest)
+        monkeypatch.setattr(users, "GATHER", fewest)
         other = Clock()
         learner = fresh(name, how, other)
         driven(learner, happened, other, np.random.default_rng(2), bulk)
@@ -229,13 +224,13 @@ HOSTILE: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize("what", range(len(HOSTILE)), ids=[name for name, _ in HOSTILE])
-@pytest.mark.parametrize("name", ["slate-totals", "overlap-sums"])
+@pytest.mark.parametrize("name", ["slate-totals", "overlap-greedy"])
 def test_what_cannot_be_read_is_nothing_and_touches_nobody(name: str, what: int) -> None:
     results = []
     for hostile in (False, True):
         learner, door, _ = opened(name)
         rows = rows_of(learner, 12)
-        said: list[Any] = [PEOPLE[t] if name == "overlap-sums" else 0.5 for t in range(12)]
+        said: list[Any] = [PEOPLE[t] if name == "overlap-greedy" else 0.5 for t in range(12)]
         answers: list[Any] = [(t, rows[t], 0, said[t]) for t in range(12)]
         if hostile:
             answers[5] = HOSTILE[what][1](*answers[5])
@@ -303,10 +298,10 @@ def test_no_round_is_handed_out_that_no_menu_is_for() -> None:
     with pytest.raises(InvalidInput, match="menu is for rounds before"):
         door.chosen(learner.menu.end)
     with pytest.raises(InvalidInput, match=f"made for {ROUNDS}"):
-        opened("overlap-sums")[1].chosen(ROUNDS)
+        opened("overlap-greedy")[1].chosen(ROUNDS)
 
 
-@pytest.mark.parametrize("name", ["boosted", "noisy-hedge", "bandit-blocks", "fi-dp"])
+@pytest.mark.parametrize("name", ["lazy-hedge", "fi-dp"])
 def test_who_must_draw_by_itself_is_refused(name: str) -> None:
     reads = next(kind for kind in ("full", "bandit", "click") if kind in LEARNERS[name].reads)
     with pytest.raises(InvalidInput, match="must draw its slates itself"):

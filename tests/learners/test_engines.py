@@ -1,4 +1,5 @@
-"""People in parts: one process, threads or actors, any number of them: what is published is the same bit for bit."""
+"""Queries over blocks: any blocks, in this process, in threads or as Ray tasks: what is published is the same bit for
+bit."""
 
 from __future__ import annotations
 
@@ -13,163 +14,210 @@ import pytest
 import diminuendo as dim
 from diminuendo import Oracle, OverlapGreedy, People, SeededCoins
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.kept import on_ray
-from diminuendo.learners.base.kept.engines import Here, OnRay, engine_called
-from diminuendo.learners.base.kept.one_place import Arrived, Kept
+from diminuendo.learners.base import engines, users
+from diminuendo.learners.base.engines import OnRay, Threads, engine_called
+from diminuendo.learners.base.users import UserStore
+from diminuendo.learners.overlap.participants import StoredParticipants, Terms
 from diminuendo.objectives.person import Person
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
 from diminuendo.streams.walks import Segment, singles
-from diminuendo.sums.chains.people.entries import Entries
-from diminuendo.sums.chains.people.frozen import AskedPeople, PeopleLost
-from diminuendo.sums.chains.people.parted import PartedPeople
+from diminuendo.sums.chains.people.participants import Chain, Participants
 from diminuendo.sums.clip import Clip
-from diminuendo.types import EMPTY_SLOT, Ints
+from diminuendo.types import EMPTY_SLOT, Floats, Ints
 from tests.kit.fake_ray import FakeRay
 from tests.kit.families import families, specimens
-from tests.learners.test_stored_objectives import alone
 
 CLIP = Clip()
 WEIGHTS = np.array([4096, 1000, 7])
 BUDGET = Budget(8.0, 1e-6, accountant="continuous-gaussian")
+PEOPLE = taste_groups(900, 12, groups=4, items_per_group=5, seed=1)
+CLUSTERS = [FakeRay(1), FakeRay(7), FakeRay(2, lost_in=(1, 3, 8)), FakeRay(3, forgets_every=2)]
+"""Of one worker, of several, with workers that are lost, and with shares that come to other workers."""
 
 
-@pytest.fixture
-def ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
-    """Actors of this process."""
-    fake = FakeRay()
-    monkeypatch.setattr(on_ray, "joined", lambda *_, **__: (fake, lambda: None))
-    return fake
+def alone(people: People, number: int) -> Person:
+    """One of them, in a table of their own."""
+    rows = people.family.rows(people.table, people.n_items)
+    table = people.family.table([part.between(number, number + 1) for part in rows], people.n_items)
+    return Person(people.family, people.n_items, table, 0)
 
 
 def crowd(name: str, seed: int = 0) -> Iterator[People]:
     for family, n_items, matrices in specimens(name):
         several = tuple(np.tile(np.asarray(matrix), (7, 1)) for matrix in matrices)
         rng = np.random.default_rng(seed)
-        kept = tuple(part * (rng.random(part.shape) < 0.8) for part in several)
-        yield People(family, kept, n_items)
-
-
-def fill(kept: Any, people: People, *, functions: bool = True) -> None:
-    """Some of a table, some one by one, some who are functions; some items were missing for some of them."""
-    n_items, third = people.n_items, len(people) // 3
-    nothing, missing = np.zeros(n_items, dtype=np.bool_), np.arange(n_items) == 1
-    kinds = np.arange(len(people)) % 2
-    kept.keep_rows(Arrived(people.family, people.table, range(third), 0, kinds[:third], nothing))
-    some = np.arange(third, 2 * third)[::2]
-    kept.keep_rows(Arrived(people.family, people.table, some, 1, kinds[some], missing))
-    worth = singles(Segment(people.family, people.table, range(len(people))), n_items)
-    for number in range(2 * third, len(people)):
-        person = alone(people, number)
-        row = worth.between(number, number + 1)
-        order = np.argsort(row.indices)
-        said = row.indices[order].astype(np.int64), row.data[order]
-        kept.keep(person, *said, 2, int(kinds[number]))
-        if functions and number % 4 == 0:
-            kept.keep(
-                Oracle(partial(value_of, person), n_items),
-                *said,
-                0,
-                int(kinds[number]),
-            )
+        yield People(family, tuple(part * (rng.random(part.shape) < 0.8) for part in several), n_items)
 
 
 def value_of(person: Person, chosen: frozenset[int]) -> float:
     return person.value(sorted(chosen))
 
 
-def told(asked: AskedPeople, n_items: int) -> list[Ints]:
-    """All questions that a release may have."""
+def filled(people: People, *, functions: bool = True) -> UserStore:
+    """Some of a table, some in two other ways, some one by one, some who are functions."""
+    store, third, kinds = UserStore(people.n_items, 2), len(people) // 3, np.arange(len(people)) % 2
+    store.add_rows(people.family, people.table, range(third), 0, kinds[:third])
+    some = np.arange(third, 2 * third)[::2]
+    store.add_rows(people.family, people.table, some, 1, kinds[some])
+    worth = singles(Segment(people.family, people.table, range(len(people))), people.n_items)
+    for number in range(2 * third, len(people)):
+        person, row = alone(people, number), worth.between(number, number + 1)
+        store.add(person, 2, int(kinds[number]))
+        if functions and number % 4 == 0:
+            order = np.argsort(row.indices)
+            said = row.indices[order].astype(np.int64), row.data[order]
+            function = Oracle(partial(value_of, person), people.n_items)
+            store.add(function, 0, int(kinds[number]), said=said)
+    return store
+
+
+def terms_of(n_items: int, factors: Floats | None = None) -> Terms:
+    """Item 1 is there for users of batch 2 alone."""
+    first_batch = np.where(np.arange(n_items) == 1, 2, 0)
+    return Terms(WEIGHTS, np.linspace(0.3, 1.0, n_items) if factors is None else factors, first_batch, CLIP)
+
+
+def participants(store: UserStore, engine: Any = None, terms: Terms | None = None) -> StoredParticipants:
+    return StoredParticipants(
+        store.blocks, store.functions, terms or terms_of(store.n_items), engine or Threads()
+    )
+
+
+def queries(n_items: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """All queries that a release may have, in the order of a chain; some of them again."""
     everybody, apart = np.zeros(2, dtype=np.int64), np.array([0, 1])
-    found = [asked.singles(everybody, 1), asked.counts(apart, 2, 1024)]
+    chain: Chain = ()
+    yield "sums", (chain, everybody, 1)
+    yield "counts", (apart, 2, 1024)
     for items, questions, many in (
         ([0, 0], everybody, 1),
         ([min(2, n_items - 1), 1], apart, 2),
         ([EMPTY_SLOT, n_items - 1], np.array([-1, 0]), 1),
     ):
         joining = np.array(items)
-        found += [asked.row(joining, questions, many), asked.row(joining, questions, many)]
-        asked.take(joining)
-        found += [asked.sums(apart, 2), asked.singles(apart, 2)]
-    found.append(asked.around(np.array([1, EMPTY_SLOT, 0])))
-    return found
+        yield "row", (chain, joining, questions, many)
+        yield "row", (chain, joining, questions, many)
+        chain = (*chain, joining)
+        yield "sums", (chain, apart, 2)
+    yield "sums", ((), apart, 2)
+    yield "around", (np.array([1, EMPTY_SLOT, 0]),)
 
 
-def one_place(n_items: int) -> Kept:
-    return Kept(n_items, CLIP, Entries(n_items, 2, CLIP.ceiling))
+def results(asked: Participants, n_items: int) -> list[Ints]:
+    return [getattr(asked, name)(*given) for name, given in queries(n_items)]
+
+
+def on(ray: FakeRay, monkeypatch: pytest.MonkeyPatch) -> OnRay:
+    monkeypatch.setattr(engines, "joined", lambda *_, **__: (ray, lambda: None))
+    monkeypatch.setattr(engines, "_SENT", type(engines._SENT)())
+    return OnRay()
 
 
 @families
-def test_any_partition_gives_the_same_numbers(name: str, ray: FakeRay) -> None:
+def test_any_blocks_on_any_engine_give_the_same_numbers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for people in crowd(name):
-        whole, n_items = one_place(people.n_items), people.n_items
-        fill(whole, people)
-        factors = np.linspace(0.3, 1.0, n_items)
-        expected = told(whole.begin(WEIGHTS, factors), n_items)
-        assert expected[0].any()
-        for parts in (1, 2, 7):
-            asked = PartedPeople(whole.frozen(WEIGHTS, factors, parts))
-            np.testing.assert_equal(told(asked, n_items), expected)
-            there = OnRay(parts).room(n_items, CLIP, Entries(n_items, 2, CLIP.ceiling))
-            fill(there, people)
-            assert len(there) == len(whole)
-            np.testing.assert_equal(told(there.begin(WEIGHTS, factors), n_items), expected)
-        for engine in (Here(7, threads=3), Here(2, threads=2)):
-            threads = engine.room(n_items, CLIP, Entries(n_items, 2, CLIP.ceiling))
-            fill(threads, people)
-            np.testing.assert_equal(told(threads.begin(WEIGHTS, factors), n_items), expected)
+        expected = results(participants(filled(people)), people.n_items)
+        assert all(part.any() for part in expected[:5])
+        for most, gather in ((1, 1), (3, 2), (7, 7), (1 << 16, 1)):
+            monkeypatch.setattr(users, "BLOCK", most)
+            monkeypatch.setattr(users, "GATHER", gather)
+            store = filled(people)
+            assert max(map(len, store.blocks)) <= most
+            for engine in (Threads(), Threads(3), *(on(ray, monkeypatch) for ray in CLUSTERS)):
+                np.testing.assert_equal(results(participants(store, engine), people.n_items), expected)
 
 
-def test_a_part_that_is_left_out_or_asked_twice_is_seen() -> None:
+@families
+def test_a_query_is_a_function_of_a_block_and_public_facts(name: str) -> None:
+    """Whether queries come along a chain, each to somebody who has not heard any other, or in another order."""
+    for people in crowd(name):
+        store, n_items = filled(people), people.n_items
+        expected = results(participants(store), n_items)
+        fresh = [getattr(participants(store), query)(*given) for query, given in queries(n_items)]
+        np.testing.assert_equal(fresh, expected)
+        asked, order = participants(store), np.random.default_rng(1).permutation(len(expected))
+        listed = list(queries(n_items))
+        for number in order.tolist():
+            query, given = listed[number]
+            np.testing.assert_array_equal(getattr(asked, query)(*given), expected[number])
+
+
+def test_rows_are_what_users_lose_one_by_one() -> None:
+    """Against Python, user by user: clipped singles, and the running minimum of what is left along a chain."""
     (people,) = crowd("noisy-or")
-    whole = one_place(people.n_items)
-    fill(whole, people)
-    factors = np.ones(people.n_items)
-    parts = whole.frozen(WEIGHTS, factors, 7)
-    expected = told(whole.begin(WEIGHTS, factors), people.n_items)
-    for wrong in (parts[1:], [*parts, parts[3]]):
-        assert any(
-            (a != b).any() for a, b in zip(told(PartedPeople(wrong), people.n_items), expected, strict=True)
-        )
+    store, n_items = filled(people, functions=False), people.n_items
+    terms, chain = terms_of(n_items), (2, 0)
+    expected = np.zeros((3, n_items), dtype=np.int64)
+    for block in store.blocks:
+        for place in range(len(block)):
+            one = Person(block.family, n_items, block.table, block.first + place)
+            batch = int(block.facts.batches[place])
+            worth = np.where(terms.first_batch <= batch, one.gains(()), 0.0)
+            scale = 1024 / max(1.0, float(np.sqrt(((terms.factors * worth) ** 2).sum())))
+            left = np.floor(scale * terms.factors * worth)
+            assert (left**2).sum() <= 1024**2
+            expected[0] += WEIGHTS[batch] * left.astype(np.int64)
+            for step in (1, 2):
+                gains = np.minimum(one.gains(chain[:step]), 1.0)
+                after = np.minimum(left, np.floor(scale * (terms.factors * gains)))
+                expected[step] += WEIGHTS[batch] * (left - after).astype(np.int64)
+                left = after
+    asked, everybody = participants(store), np.zeros(2, dtype=np.int64)
+    joining = [np.array([item, item]) for item in chain]
+    np.testing.assert_array_equal(asked.sums((), everybody, 1)[0], expected[0])
+    np.testing.assert_array_equal(asked.row((), joining[0], everybody, 1)[0], expected[1])
+    np.testing.assert_array_equal(asked.row((joining[0],), joining[1], everybody, 1)[0], expected[2])
 
 
-def test_what_rows_say_is_kept_once() -> None:
-    """Of people of a table nothing is copied; of those who came one by one, nothing once they lie in a table."""
-    people = taste_groups(900, 12, groups=4, items_per_group=5, seed=1)
-    kept = Kept(12, CLIP, Entries(12, 1, CLIP.ceiling))
-    nobody = np.zeros(900, dtype=np.int64), np.zeros(12, dtype=np.bool_)
-    kept.keep_rows(Arrived(people.family, people.table, range(300), 0, *nobody))
-    kept.keep_rows(Arrived(people.family, people.table, range(300, 600), 1, *nobody))
-    (chunk,) = kept.entries.chunks
-    assert chunk.items is people.table.columns
-    assert chunk.values is people.table.values
-    for number in range(600, 900):
-        row = people.family.rows(people.table, 12)[0].between(number, number + 1)
-        kept.keep(alone(people, number), row.indices.astype(np.int64), row.data, 2)
-    before = kept.begin(WEIGHTS, np.ones(12)).singles(np.zeros(1, dtype=np.int64), 1)
-    gathered = kept.people.segments[-1].table
-    assert [chunk.items for chunk in kept.entries.chunks][-1] is gathered.columns
-    assert len(kept.entries.chunks) == 2
-    after = kept.begin(WEIGHTS, np.ones(12)).singles(np.zeros(1, dtype=np.int64), 1)
-    np.testing.assert_array_equal(before, after)
+def test_a_block_that_is_left_out_or_queried_twice_is_seen() -> None:
+    (people,) = crowd("noisy-or")
+    store, terms = filled(people), terms_of(people.n_items)
+    expected = results(participants(store), people.n_items)
+    for wrong in (store.blocks[1:], [*store.blocks, store.blocks[0]]):
+        asked = StoredParticipants(wrong, store.functions, terms, Threads())
+        assert any((a != b).any() for a, b in zip(results(asked, people.n_items), expected, strict=True))
 
 
-def test_what_rows_do_not_say_is_kept_besides() -> None:
-    """Who says less of an item, because it was not there for her, is not read from her row."""
-    people = taste_groups(600, 12, groups=4, items_per_group=5, seed=1)
-    kept = Kept(12, CLIP, Entries(12, 1, CLIP.ceiling))
-    kept.keep_rows(
-        Arrived(people.family, people.table, range(600), 0, np.zeros(600, dtype=np.int64), np.arange(12) == 3)
+def test_a_function_that_changes_its_mind_is_taken_at_its_first_word() -> None:
+    """Else rows and rest of one release could add up to more than the singles that were charged."""
+    coins = np.random.default_rng(1)
+
+    class Erratic:
+        n_items = 4
+
+        def value(self, slate: Any) -> float:
+            return 0.5
+
+        def gains(self, slate: Any) -> Floats:
+            return coins.random(4)
+
+    store, chain, whose = UserStore(4), list[Ints](), np.zeros(1, dtype=np.int64)
+    store.add(Erratic(), said=(np.arange(4), np.full(4, 0.5)))
+    asked = StoredParticipants(
+        store.blocks, store.functions, terms_of(4)._replace(first_batch=whose.repeat(4)), Threads()
     )
-    found = kept.begin(WEIGHTS, np.ones(12)).singles(np.zeros(1, dtype=np.int64), 1)
-    assert found[0, 3] == 0
-    assert (np.delete(found[0], 3) > 0).all()
-    *_, items, values = kept.entries.arrays()
-    assert not values[items == 3].any()
+    singles_, rows = asked.sums((), whose, 1), list[Ints]()
+    for item in (0, 1, 2):
+        row = asked.row(tuple(chain), np.array([item]), whose, 1)
+        for prefix in ((), tuple(chain)):  # somewhere else meanwhile, and here again
+            asked.sums(prefix, whose, 1)
+        np.testing.assert_array_equal(asked.row(tuple(chain), np.array([item]), whose, 1), row)
+        chain.append(np.array([item]))
+        rows.append(row)
+    np.testing.assert_array_equal(sum(rows) + asked.sums(tuple(chain), whose, 1), singles_)
 
 
-PEOPLE = taste_groups(900, 12, groups=4, items_per_group=5, seed=1)
+def test_a_block_goes_to_the_cluster_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray, store = FakeRay(2), filled(PEOPLE)
+    engine = on(ray, monkeypatch)
+    for _ in range(3):
+        participants(store, engine)
+    assert ray.puts == len(store.blocks) + 3, "and the terms of each release"
+
+
+# Learners.
 
 
 def noted(learner: Any) -> list[bytes]:
@@ -198,175 +246,84 @@ def played(engine: Any, people: People = PEOPLE, **more: Any) -> tuple[Any, list
     return learner.replay(people), drawn, learner
 
 
-@pytest.mark.parametrize(
-    "engine", ["threads", Here(2), Here(7), Here(7, 3), OnRay(1), OnRay(2), OnRay(7)], ids=repr
-)
-def test_releases_are_the_same_whichever_engine(engine: Any, ray: FakeRay) -> None:
+@pytest.mark.parametrize("engine", ["threads", Threads(3), *CLUSTERS], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("most", [5, 1 << 16])
+def test_releases_are_the_same_whichever_engine(
+    engine: Any, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     slates, drawn, learner = played(None)
-    others, same, other = played(engine)
+    monkeypatch.setattr(users, "BLOCK", most)
+    others, same, other = played(on(engine, monkeypatch) if isinstance(engine, FakeRay) else engine)
     np.testing.assert_array_equal(slates, others)
     assert len(drawn) > 20
     assert drawn == same
-    if isinstance(engine, Here):
-        assert learner.snapshot() == other.snapshot()
+    assert learner.snapshot() == other.snapshot()
 
 
-def test_snapshots_go_from_one_engine_to_another(ray: FakeRay) -> None:
-    _, _, learner = played(OnRay(3), PEOPLE[:400])
-    there = learner.policy._memory._kept
-    here = Kept(12, CLIP, Entries(12, 1, CLIP.ceiling))
-    here.read(*there.written())
-    back = OnRay(2).room(12, CLIP, Entries(12, 1, CLIP.ceiling))
-    back.read(*here.written())
-    assert len(here) == len(back) == 400
-    assert [actor.there.size() for actor in ray.actors[3:]] == [200, 200], "spread over all actors"
-    whose, found = np.zeros(1, dtype=np.int64), []
-    for kept in (there, here, back):
-        asked = kept.begin(np.full(20, 5), np.ones(12))
-        found.append([asked.singles(whose, 1), asked.row(np.array([3]), whose, 1)])
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
-    entries, rows = here.written()
-    for wrong in (
-        {"batches": rows["batches"][:-1]},
-        {"0.0.indptr": rows["0.0.indptr"][:-1]},
-        {"families": rows["batches"]},
-    ):
-        with pytest.raises(InvalidInput, match="snapshot"):
-            OnRay(2).room(12, CLIP, Entries(12, 1, CLIP.ceiling)).read(entries, rows | wrong)
-
-
-def test_who_is_erased_or_forgotten_is_on_no_actor(ray: FakeRay) -> None:
-    kinds, nothing = np.zeros(900, dtype=np.int64), np.zeros(12, dtype=np.bool_)
-    whose = np.zeros(1, dtype=np.int64)
-    found = []
-    for place in (Here(), OnRay(3)):
-        kept = place.room(12, CLIP, Entries(12, 1, CLIP.ceiling))
-        for batch in range(3):
-            rows = range(300 * batch, 300 * batch + 300)
-            kept.keep_rows(Arrived(PEOPLE.family, PEOPLE.table, rows, batch, kinds[:300], nothing))
-            kept.mark(np.arange(1000 * batch, 1000 * batch + 300))
-        said = [kept.begin(np.full(3, 9), np.ones(12)).singles(whose, 1)]
-        kept.erase(np.arange(1100, 1200))
-        assert len(kept) == 800
-        said.append(kept.begin(np.full(3, 9), np.ones(12)).singles(whose, 1))
-        kept.forget(1)
-        assert len(kept) == 500
-        said.append(kept.begin(np.full(3, 9), np.ones(12)).singles(whose, 1))
-        found.append(said)
-    np.testing.assert_array_equal(found[0], found[1])
-    ray.actors[-1].lost = True
-    np.testing.assert_array_equal(kept.begin(np.full(3, 9), np.ones(12)).singles(whose, 1), said[-1])
-    assert len(kept) == 500
-
-
-@pytest.mark.parametrize(
-    ("when", "since"), [("begin", 600), ("singles", 0), ("around", 600), ("keep_rows", 600)]
-)
-def test_a_lost_actor_comes_back_with_its_people(when: str, since: int, ray: FakeRay) -> None:
-    """Between releases, and before anything of one is published, nobody can tell."""
-    expected, learner = played(None)[1], made(OnRay(3))
-    drawn = noted(learner)
-    learner.replay(PEOPLE[:since])
-    ray.actors[1].dies_at = when, 1
-    learner.replay(PEOPLE[since:])
-    assert len(ray.actors) == 4
-    assert drawn == expected
-
-
-def test_a_chain_that_loses_somebody_ends_as_after_a_crash(ray: FakeRay) -> None:
-    """Rows that were published stay, no further one is drawn, and what is left is singles without them."""
-    learner = made(OnRay(3))
-    memory = learner.policy._memory
-    memory.keep_rows(PEOPLE, 0, 300, 0, np.zeros(0, dtype=np.int64))
-    whole = Here().room(12, CLIP, Entries(12, 1, CLIP.ceiling))
-    nobody = np.zeros(300, dtype=np.int64), np.zeros(12, dtype=np.bool_)
-    whole.keep_rows(Arrived(PEOPLE.family, PEOPLE.table, range(300), 0, *nobody))
-    drawn = noted(learner)
-    asked = memory.begin_release(0, 0, learner.policy._shown.focus.of_chain(300))
-    asked.begin()
-    asked.singles()
-    assert asked.row(4) is not None
-    ray.actors[1].lost = True
-    assert asked.row(5) is None
-    assert asked.row(6) is None, "nor does it go on with whoever took her place"
-    assert len(drawn) == 3, "a focus, singles and one row"
-    assert asked.rest() is not None
-    names = [entry.name for entry in learner.ledger.drawn]
-    assert sum("row" in name for name in names) == 1
-    assert len(memory._kept) == 300, "she is back for the next release"
-
-
-def test_a_learner_whose_actor_is_lost_in_a_chain_goes_on(ray: FakeRay) -> None:
-    learner = made(OnRay(2))
-    ray.actors[1].dies_at = "row", 3
-    assert learner.replay(PEOPLE).shape == (900, 3)
-    assert len(ray.actors) == 3
-    learner.ledger.spent()
-
-
-def test_who_does_not_remember_says_so(ray: FakeRay) -> None:
-    learner = made(OnRay(2, remembers=False))
-    learner.replay(PEOPLE[:300])
-    ray.actors[0].lost = True
-    with pytest.raises(PeopleLost, match="snapshot"):
-        learner.replay(PEOPLE[300:])
-
-
-@pytest.mark.parametrize("engine", [Here(), Here(7, 2), OnRay(2)], ids=repr)
-def test_who_answers_between_two_rows_is_in_neither(engine: Any, ray: FakeRay) -> None:
-    """Frozen when a release begins: the rest is what rows left of the singles, to the last tick."""
-    kept = engine.room(12, CLIP, Entries(12, 1, CLIP.ceiling))
-    nobody, whose = np.zeros(12, dtype=np.bool_), np.zeros(1, dtype=np.int64)
-    kinds = np.zeros(300, dtype=np.int64)
-    kept.keep_rows(Arrived(PEOPLE.family, PEOPLE.table, range(300), 0, kinds, nobody))
-    asked = kept.begin(np.array([4096]), np.ones(12))
-    left = asked.singles(whose, 1)
-    for number, item in enumerate((3, 5, 8)):
-        left = left - asked.row(np.array([item]), whose, 1)
-        asked.take(np.array([item]))
-        low = 300 + 200 * number
-        kept.keep_rows(Arrived(PEOPLE.family, PEOPLE.table, range(low, low + 200), 0, kinds[:200], nobody))
-        kept.mark(np.arange(low, low + 200))
-        np.testing.assert_array_equal(asked.sums(whose, 1), left)
-        kept.erase(np.arange(low, low + 100))
-    assert (left >= 0).all()
-    before = asked.singles(whose, 1)
-    assert (kept.begin(np.array([4096]), np.ones(12)).singles(whose, 1) > before).all()
-    if isinstance(engine, OnRay):  # actors know one release at a time, and say nothing of others in its name
-        with pytest.raises(PeopleLost):
-            asked.row(np.array([1]), whose, 1)
-
-
-def test_types_have_chains_of_their_own_on_any_engine(ray: FakeRay) -> None:
+def test_types_have_chains_of_their_own_on_any_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     known = dim.Contexts({"group": ["a", "b", "c"]})
     people = PEOPLE.with_contexts(known, np.arange(900)[:, None] % 3)
     slates, drawn, _ = played(None, people, contexts=known)
-    for engine in (Here(7), OnRay(3)):
+    monkeypatch.setattr(users, "BLOCK", 100)
+    for engine in (Threads(7), on(FakeRay(3, lost_in=(2, 9)), monkeypatch)):
         others, same, _ = played(engine, people, contexts=known)
         np.testing.assert_array_equal(slates, others)
         assert drawn == same
 
 
+def test_a_snapshot_goes_on_with_another_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(users, "BLOCK", 64)
+    slates, _, _ = played(None)
+    first = made(None)
+    np.testing.assert_array_equal(first.replay(PEOPLE[:400]), slates[:400])
+    ledger, coins = first.ledger, first._frame.coins
+    snapshot = first.snapshot()
+    for engine in (Threads(2), on(FakeRay(2), monkeypatch)):
+        again = OverlapGreedy.restore(snapshot, ledger=Ledger(BUDGET), coins=coins, engine=engine)
+        assert again.snapshot() == snapshot
+    assert ledger.charges
+
+
+@pytest.mark.parametrize("engine", [Threads(), Threads(2), CLUSTERS[1]], ids=repr)
+def test_who_answers_between_two_rows_is_in_neither(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frozen when a release begins: the rest is what rows left of the singles, to the last tick."""
+    engine = on(engine, monkeypatch) if isinstance(engine, FakeRay) else engine
+    store, whose, chain = UserStore(12), np.zeros(1, dtype=np.int64), list[Ints]()
+    terms = Terms(np.array([4096]), np.ones(12), np.zeros(12, dtype=np.int64), CLIP)
+    store.add_rows(PEOPLE.family, PEOPLE.table, range(300))
+    asked = participants(store, engine, terms)
+    left = asked.sums((), whose, 1)
+    for number, item in enumerate((3, 5, 8)):
+        left = left - asked.row(tuple(chain), np.array([item]), whose, 1)
+        chain.append(np.array([item]))
+        low = 300 + 200 * number
+        store.add_rows(PEOPLE.family, PEOPLE.table, range(low, low + 200), rounds=np.arange(low, low + 200))
+        np.testing.assert_array_equal(asked.sums(tuple(chain), whose, 1), left)
+        store.erase(np.arange(low, low + 100))
+    assert (left >= 0).all()
+    assert (participants(store, engine, terms).sums((), whose, 1) > asked.sums((), whose, 1)).all()
+
+
 def test_what_is_no_engine_is_refused() -> None:
     assert engine_called("threads") == engine_called("threads")
-    for wrong in ("cluster", 3, Here):
+    assert engine_called("ray://head:10001") == OnRay("ray://head:10001")
+    for wrong in ("cluster", 3, Threads):
         with pytest.raises(InvalidInput, match="engine is"):
             engine_called(wrong)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="parts"):
-        Here(0)
+    with pytest.raises(InvalidInput, match="threads"):
+        Threads(0)
 
 
 def test_a_cluster_elsewhere_must_want_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
     with pytest.raises(InvalidInput, match="RAY_AUTH_MODE=token"):
-        OnRay(2, address="ray://head:10001").room(3, CLIP, Entries(3, 1, 1.0))
+        OnRay("ray://head:10001").over([], len)
 
 
 def test_no_thread_outlives_a_release() -> None:
-    people = taste_groups(300, 12, groups=3, items_per_group=5, seed=1)
     before = set(threading.enumerate())
-    options: dict[str, Any] = {"horizon": 400, "epsilon": 4.0, "delta": 1e-6, "coins": SeededCoins(1)}
-    learner = OverlapGreedy(12, 3, engine=Here(4, 4), **options)
-    learner.replay(people)
+    learner = OverlapGreedy(
+        12, 3, engine=Threads(4), horizon=1_000, epsilon=4.0, delta=1e-6, coins=SeededCoins(1)
+    )
+    learner.replay(PEOPLE)
     assert set(threading.enumerate()) <= before

@@ -21,7 +21,7 @@ from diminuendo import Functions, Learner, Oracle, People, SeededCoins
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners import epoch_greedy
 from diminuendo.learners.base.replay import loop
-from diminuendo.learners.base.stored_objectives import StoredObjectives
+from diminuendo.learners.base.users import UserStore
 from diminuendo.learners.epoch_greedy import EpochGreedy, Epochs
 from diminuendo.objectives.recorded import record
 from diminuendo.privacy.budget import Budget
@@ -368,7 +368,7 @@ def test_people_say_what_private_greedy_hears(name: str) -> None:
         people = People(specimen, tuple(np.asarray(matrix) for matrix in matrices), n_items)
         some = list(range(len(people)))[::2]
         functions = Functions([lambda s: min(1.0, 0.3 * len(s)), lambda s: float(len(s) > 1)], n_items)
-        kept = StoredObjectives(n_items)
+        kept = UserStore(n_items)
         kept.add(functions[0], 0)
         kept.add_rows(specimen, people.table, some, 0)
         kept.add(functions[1], 0)
@@ -389,11 +389,10 @@ def test_compiled_people_have_one_unit_too(value: Callable[[frozenset[int]], flo
     """No family is so greedy; a record of any function can be. Compiled or not, the same is heard."""
     person = Oracle(lambda s: float(value(s)), 4)
     for chain in itertools.permutations(range(4), 3):
-        taped, plain = StoredObjectives(4), StoredObjectives(4)
-        taped.segments.append(Segment(dim.NoisyOr(), record(person, chain), [0]))
-        taped._batches.repeat(0, 1)
+        plain = UserStore(4)
         plain.add(person, 0)
-        one, other, heard = taped.score_walk(0), plain.score_walk(0), 0
+        taped = ScoreWalk(4, [Segment(dim.NoisyOr(), record(person, chain), [0])])
+        one, other, heard = taped, plain.score_walk(0), 0
         for item in chain:
             scores = one.scores()
             np.testing.assert_array_equal(scores, other.scores())
@@ -410,7 +409,7 @@ def test_a_function_may_change_its_mind_and_is_cut_by_what_it_said() -> None:
         def gains(self, prefix: Any) -> Floats:
             return np.array([next(said), next(said)])
 
-    kept = StoredObjectives(2)
+    kept = UserStore(2)
     kept.add(Erratic(2), 0)
     asking = kept.score_walk(0)
     assert asking.scores().tolist() == [TICKS, 0]
@@ -419,7 +418,7 @@ def test_a_function_may_change_its_mind_and_is_cut_by_what_it_said() -> None:
 
 
 def test_after_a_pick_made_elsewhere_functions_say_no_more() -> None:
-    kept = StoredObjectives(2)
+    kept = UserStore(2)
     kept.add(Oracle(lambda s: 0.5 * len(s), 2), 0)
     kept.add(dim.person(dim.NoisyOr(), {0: 1.0, 1: 0.5}, n_items=2), 0)
     asking = kept.score_walk(0)

@@ -21,7 +21,7 @@ from diminuendo.learners.base.menu import OneSlate, RandomSlates, SlateByType
 from diminuendo.learners.base.replay import loop
 from diminuendo.learners.base.rules import leave_out as rules_of_exclusions
 from diminuendo.learners.overlap.memory import PayoffMemory
-from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
+from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.learners.slates.clicks import SlateClicks
 from diminuendo.learners.slates.contexts.menu import SlatesByGroup
 from diminuendo.learners.slates.menu import AssignedSlates
@@ -41,9 +41,8 @@ TYPES = np.arange(ROUNDS) % 3
 CAPS = SlateRules(pinned={1: 4}, caps=[([0, 1, 2, 3, 4, 5], 2), ([0, 1, 2], 1)])
 WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
     "overlap-greedy": (OverlapGreedy, {}),
-    "overlap-sums": (OverlapSums, {}),
     "rules": (OverlapGreedy, {"rules": CAPS}),
-    "slots": (OverlapSums, {"eligible": [range(8), range(8), range(14), range(8, 14)]}),
+    "slots": (OverlapGreedy, {"eligible": [range(8), range(8), range(14), range(8, 14)]}),
     "types": (OverlapGreedy, {"contexts": Contexts(kind=3)}),
     "private types": (OverlapGreedy, {"contexts": Contexts(kind=3, private=True), "rules": CAPS}),
     "prior": (OverlapGreedy, {"prior": np.linspace(0.9, 0.1, N_ITEMS)}),
@@ -54,7 +53,7 @@ WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
     "payoffs, private types": (SlateTotals, {"contexts": Contexts(kind=3, private=True), "rules": CAPS}),
     "clicks, types": (SlateClicks, {"contexts": Contexts(kind=3)}),
 }  # fmt: skip
-QUICK = ["overlap-sums", "rules", "private types", "payoffs, private types"]
+QUICK = ["overlap-greedy", "rules", "private types", "payoffs, private types"]
 """Of these the quick suite tries what takes long."""
 MADE: dict[str, Any] = {"horizon": ROUNDS, "epsilon": 50.0, "exclusions": True}
 
@@ -167,7 +166,7 @@ def test_by_what_is_left_she_is_shown_the_best(way: str) -> None:
 PUBLIC = dim.randomness.PublicCoins(SeededCoins(1)).view
 
 
-IN_EVERY_RUN = [("overlap-greedy", 3), ("overlap-sums", 120), ("private types", 120), ("clicks, slots", 3),
+IN_EVERY_RUN = [("overlap-greedy", 3), ("overlap-greedy", 120), ("private types", 120), ("clicks, slots", 3),
     ("payoffs, private types", 120),
 ]  # fmt: skip
 """One for each memory, with types and without, in the random batch and after it."""
@@ -344,7 +343,7 @@ def test_another_process_serves_exclusions_by_the_menu_alone(way: str, tmp_path:
 def test_who_cannot_take_exclusions_says_so(name: str) -> None:
     entry = LEARNERS[name]
     setting = Setting(6, 2, 50, next(iter(sorted(entry.reads))), exclusions=True)
-    if name.removesuffix("-open") in ("overlap-greedy", "overlap-sums", "slate-totals", "slate-clicks"):
+    if name.removesuffix("-open") in ("overlap-greedy", "slate-totals", "slate-clicks"):
         learner = entry.for_setting(setting, coins=SeededCoins(1))
         assert learner.guarantee.view == "all others" or not entry.private
         assert not {0, 1} & set(learner.choose(exclude=[0, 1]).slate)

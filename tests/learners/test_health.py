@@ -47,7 +47,7 @@ from tests.kit.real_data import groceries, movielens, needs, uber
 from tests.kit.slow import mostly_slow
 
 PUBLISHING = {
-    "overlap-greedy": "full", "overlap-sums": "full", "slate-totals": "bandit", "slate-clicks": "click",
+    "overlap-greedy": "full", "slate-totals": "bandit", "slate-clicks": "click",
 }  # fmt: skip
 """Learners that publish rewards, and what they hear."""
 HORIZON, N_ITEMS, SLOTS = 40_000, 12, 3

@@ -35,7 +35,7 @@ BATCHED = [
 ]
 """Learners that publish in batches, blocks or epochs."""
 PRIVATE = [name for name, entry in LEARNERS.items() if entry.private]
-QUICK = ("overlap-greedy", "boosted", "slate-clicks")
+QUICK = ("overlap-greedy", "lazy-hedge", "slate-clicks")
 """Of these every run tries one that keeps people, one that adds them up and one that counts slates."""
 
 

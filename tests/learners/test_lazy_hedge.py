@@ -13,20 +13,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 import scipy.stats
 
 import diminuendo as dim
-from diminuendo import NoisyOr, Oracle, People, SeededCoins
+from diminuendo import Functions, NoisyOr, Oracle, People, SeededCoins
 from diminuendo.errors import InvalidInput, OverBudget
-from diminuendo.experts import lazy
 from diminuendo.learners import LazyHedge
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.released.lazy import planned
-from diminuendo.learners.released.lazy_plan import LazyPlan, binomial_cap, coin_mu, lazy_plan
+from diminuendo.learners.hedge import lazy
+from diminuendo.learners.hedge.lazy import LazyPlan, LazyPolicy, binomial_cap, coin_mu, lazy_plan
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
@@ -105,7 +105,7 @@ def made(
     n: int, k: int, plan: LazyPlan, budget: Budget = HUGE, ledger: Ledger | None = None, seed: int = 1
 ) -> Any:
     frame = Frame("lazy-hedge", n, k, horizon=plan.rounds, coins=SeededCoins(seed), ledger=ledger)
-    return planned(frame, budget, plan, Ledger(budget) if ledger is None else ledger)
+    return Learner(LazyPolicy(frame, budget, plan, Ledger(budget) if ledger is None else ledger))
 
 
 class Tree:
@@ -152,7 +152,7 @@ def law_of(stream: Stream, n: int, k: int, plan: LazyPlan, late: frozenset[int] 
             for t, person in enumerate(stream):
                 decision = learner.choose()
                 if t in ends:
-                    items = learner.policy.released.sum
+                    items = learner.policy.experts
                     seen.append((tuple(items._held.tolist()), tuple(items._drawn.tolist())))
                     assert decision.slate == slate_of(seen[-1][0], n)
                     for old, said in waiting:
@@ -218,6 +218,20 @@ def test_who_answers_when_her_batch_is_over_has_said_nothing() -> None:
     found, known = law_of(stream, 2, 1, plan, late=frozenset({1})), law_of(silent, 2, 1, plan)
     assert found == pytest.approx(known, abs=ROUNDING)
     assert found != pytest.approx(law_of(stream, 2, 1, plan), abs=1e-3), "or it would not be noticed"
+
+
+def test_its_item_has_the_law_of_hedge() -> None:
+    """Theorem Z1, by the definition: after each batch the item of an expert is distributed as that of Hedge."""
+    n, sizes, rate = 3, (1, 3, 2, 1), 0.8
+    stream = tuple(random_people(sum(sizes), n, 5))
+    law, totals, begin = run_law(stream, n, sizes, rate, 9, (0,)), np.zeros(n), 0
+    for batch, size in enumerate(sizes[:-1]):
+        for f in stream[begin : begin + size]:
+            totals += [0.0 if f is None else unit(f[mask((a,))]) for a in range(n)]
+        begin += size
+        held = [sum(chance for seen, chance in law.items() if seen[batch][0] == (a,)) for a in range(n)]
+        hedge = np.exp(rate * totals)
+        np.testing.assert_allclose(held, hedge / hedge.sum(), rtol=1e-12)
 
 
 # Privacy: worst cases by the definition, against the event that is charged.
@@ -319,7 +333,7 @@ def test_the_bound_by_hand() -> None:
 
 PAGE = Path(__file__).parents[2] / "docs" / "maths" / "lazy.md"
 ROW = re.compile(r"^\| ([\d,]+) \| ([\d,]+) \| ([\d.]+) \| (.*) \|$", re.MULTILINE)
-COMPARED = ("lazy-hedge", "noisy-hedge", "boosted", "fi-dp", "fi-dp-paper")
+COMPARED = ("lazy-hedge", "fi-dp", "fi-dp-paper")
 
 
 def test_the_table_of_bounds() -> None:
@@ -368,9 +382,9 @@ def test_experts_draw_no_more_often_than_is_paid_for() -> None:
     wants = np.arange(400) % 6
     people = People(NoisyOr(), np.eye(6)[wants])
     learner.replay(people)
-    items = learner.policy.released.sum
+    items = learner.policy.experts
     assert (items._drawn == 20).all()
-    assert len(learner.policy.released.schedule) - 1 == items.batch
+    assert len(learner.policy.schedule) - 1 == items.batch
     with pytest.raises(OverBudget):
         items.release(learner._frame.secret)
 
@@ -378,7 +392,7 @@ def test_experts_draw_no_more_often_than_is_paid_for() -> None:
 def test_a_slate_stays_until_a_batch_is_over() -> None:
     people = taste_groups(3_000, 20, groups=3, items_per_group=4, seed=1)
     learner = lazy_hedge(20, 3, horizon=3_000)
-    slates, sizes = learner.replay(people), learner.policy.released.schedule.sizes
+    slates, sizes = learner.replay(people), learner.policy.schedule.sizes
     held = np.split(
         slates[:, 0], np.cumsum(sizes)[:-1]
     )  # the first slot shows its expert's item, whatever comes after
@@ -395,22 +409,50 @@ def test_what_was_published_is_published_again_after_a_crash(tmp_path: Path) -> 
         first.replay(people[:100])
         kept = first.snapshot()
         first.replay(people[100:300])
-        items, spent = first.policy.released.sum, ledger.spent()
+        items, spent = first.policy.experts, ledger.spent()
         after = items._held.copy(), items._drawn.copy(), items.batch
     with Ledger.open(tmp_path / "ledger", budget) as ledger:
         second: Any = LazyHedge.restore(kept, coins=dim.SystemCoins(), ledger=ledger)
         second.replay(people[100:300])
-        items = second.policy.released.sum
+        items = second.policy.experts
         assert items.batch == after[2] > 5
         np.testing.assert_array_equal(items._held, after[0], "as published, not drawn again")
         np.testing.assert_array_equal(items._drawn, after[1])
         assert ledger.spent() == spent
 
 
+def test_functions_say_the_same_as_rows() -> None:
+    people = taste_groups(60, 8, groups=2, items_per_group=3)
+    functions = Functions([lambda s, t=t: people[t].value(sorted(s)) for t in range(60)], 8)  # type: ignore[misc]
+    one, other = (made(8, 2, LazyPlan(8, 2, 60, 3, 0.1)) for _ in range(2))
+    dim.replay(one, people)
+    dim.replay(other, functions)
+    mine, theirs = (each.policy.experts for each in (one, other))
+    assert mine.batch == theirs.batch == 2
+    assert np.abs(mine._totals - theirs._totals).max() <= 60, "a tick for each user at most"
+
+
+def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it failed in its draw, or after it: what was drawn is shown, and nothing is drawn twice."""
+    people, plan = taste_groups(100, 8, groups=2, items_per_group=3), LazyPlan(8, 2, 100, 5, 0.1)
+    for owner, name in ((lazy, "select"), (LazyPolicy, "_follow")):
+        learner = made(8, 2, plan)
+        learner.replay(people[:20])
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, mock.Mock(side_effect=OSError("disk full")))
+            with pytest.raises(OSError, match="disk full"):
+                learner.choose()
+        assert learner.rounds == 20
+        slates = learner.replay(people[20:])
+        items = learner.policy.experts
+        assert (learner.policy._shown, items.batch) == (4, 4)
+        assert slates[-1, 0] == items._held[0]
+
+
 def test_a_snapshot_with_items_that_there_are_not_is_refused() -> None:
     learner = lazy_hedge(8, 2, horizon=600)
     learner.replay(taste_groups(300, 8, groups=2, items_per_group=3, seed=1))
-    items = learner.policy.released.sum
+    items = learner.policy.experts
     for array, wrong in (
         (items._held, 8),
         (items._held, -1),
@@ -440,7 +482,7 @@ def test_streams_that_turn_are_held_to_the_bound(epsilon: float) -> None:
     rounds, found = 1_000, []
     for seed in range(3):
         learner = lazy_hedge(2, 1, horizon=rounds, epsilon=epsilon, seed=seed)
-        sizes = learner.policy.released.schedule.sizes
+        sizes = learner.policy.schedule.sizes
         wants = np.concatenate([np.full(size, b % 2) for b, size in enumerate(sizes)])
         wants[: sizes[0] // 2] = 1
         people = People(NoisyOr(), np.eye(2)[wants])
@@ -449,6 +491,6 @@ def test_streams_that_turn_are_held_to_the_bound(epsilon: float) -> None:
     assert bound is not None
     assert np.mean(found) <= bound < rounds / 4
     if epsilon == 100.0:  # a planted fault: far above the rate that the bound is for
-        fast = LazyPlan(2, 1, rounds, len(sizes), 1_000 * learner.policy.follower.plan.rate)
+        fast = LazyPlan(2, 1, rounds, len(sizes), 1_000 * learner.policy.plan.rate)
         wrong = made(2, 1, fast, Budget(1e8, 1e-6))
         assert regret_of(wrong, people) > bound, "following too fast is noticed"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pydoc
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 import diminuendo as dim
 from diminuendo.errors import InvalidInput, LedgerInUse, OverBudget, UnknownEvent, UnknownName
-from diminuendo.learners import LEARNERS, ROLES, Here
+from diminuendo.learners import LEARNERS, ROLES
 from diminuendo.learners.overlap import recipes
 from diminuendo.privacy import Budget, Ledger, Unit
 from diminuendo.streams import taste_groups
@@ -93,13 +93,13 @@ def test_what_can_be_read_once_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "setting", "option", "able"),
     [
-        ("ranked-clicks", CLICK, {"prior": [0.1] * N_ITEMS}, "slate-clicks"),
-        ("epoch-greedy", FULL, {"absent": [1]}, "overlap-sums"),
+        ("cascade-thompson", CLICK, {"prior": [0.1] * N_ITEMS}, "slate-clicks"),
+        ("epoch-greedy", FULL, {"absent": [1]}, "overlap-greedy"),
         ("overlap-greedy", FULL, {"epoch": 3}, "epoch-greedy"),
         ("overlap-greedy", FULL, {"exploring": 0.1}, "hedge-bandit"),
         ("private", FULL, {"proir": [0.1] * N_ITEMS}, "No learner"),
-        ("ranked-clicks", CLICK, {"rules": dim.SlateRules(pinned=[2])}, "private"),
-        ("ranked-clicks", CLICK, {"exclusions": True}, "private"),
+        ("cascade-thompson", CLICK, {"rules": dim.SlateRules(pinned=[2])}, "private"),
+        ("cascade-thompson", CLICK, {"exclusions": True}, "private"),
     ],
 )
 def test_what_a_learner_does_not_take_names_one_that_does(
@@ -218,7 +218,6 @@ def test_several_learners_on_one_ledger() -> None:
     ("name", "given", "kind", "wanted"),
     [
         ("overlap-greedy", Budget(1.0, 1e-6), OverBudget, "continuous-gaussian"),
-        ("overlap-sums", Budget(1.0, 1e-6), OverBudget, "continuous-gaussian"),
         ("slate-clicks", Budget(1.0, 1e-6), OverBudget, "pure"),
         ("fi-dp", Budget(1.0, 0.0, accountant="pure"), OverBudget, "zcdp"),
         ("overlap-greedy", Budget(1.0, 0.0, accountant="pure"), UnknownEvent, "continuous-gaussian"),
@@ -256,24 +255,10 @@ def test_what_cannot_be_restored() -> None:
         dim.make("overlap-greedi", FULL)
 
 
-@dataclass
-class Counted:
-    """An engine that counts how often room is asked for."""
-
-    asked: int = 0
-
-    def room(self, *given: Any) -> Any:
-        self.asked += 1
-        return Here().room(*given)
-
-
-def test_a_budget_is_known_without_room_for_users(tmp_path: Path) -> None:
-    """On a cluster it would start workers, for a learner that is thrown away."""
-    engine = Counted()
-    budget = dim.budget_for("private", FULL, engine=engine)
-    assert engine.asked == 0
-    learner = dim.make("private", FULL, engine=engine, ledger=tmp_path / "people.ledger")
-    assert engine.asked == 1
+def test_no_cluster_is_joined_before_the_first_release(tmp_path: Path) -> None:
+    nowhere = "ray://nowhere:1"
+    budget = dim.budget_for("private", FULL, engine=nowhere)
+    learner = dim.make("private", FULL, engine=nowhere, ledger=tmp_path / "people.ledger")
     assert learner.ledger is not None
     assert learner.ledger.budget == budget
     learner.ledger.close()

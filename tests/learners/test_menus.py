@@ -117,7 +117,7 @@ def test_nothing_private_is_in_a_menu(name: str, patience: int | None) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["slate-clicks", "overlap-greedy", "boosted", "epoch-greedy"])
+@pytest.mark.parametrize("name", ["slate-clicks", "overlap-greedy", "lazy-hedge", "epoch-greedy"])
 def test_to_count_as_settled_who_has_answered_would_tell(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: in flight is issued minus answered, so that a batch closes when everybody in it has answered."""
 

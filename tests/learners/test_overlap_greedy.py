@@ -16,7 +16,6 @@ import diminuendo as dim
 from diminuendo import Functions, Oracle, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, LedgerInUse, OverBudget
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.stored_objectives import StoredObjectives
 from diminuendo.learners.overlap import one_for_all
 from diminuendo.learners.overlap.drift import DriftTest
 from diminuendo.learners.overlap.one_for_all import OneForAll
@@ -30,14 +29,9 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams import drift, taste_groups
-from diminuendo.streams.walks import GainWalk, Segment, singles
-from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.clip import add_sparse
-from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
-from tests.kit.families import families, specimens
 from tests.kit.slow import mostly_slow
-from tests.kit.stored import PeopleByHand
 
 BUDGET = Budget(1.0, 1e-6, accountant="continuous-gaussian")
 
@@ -215,65 +209,6 @@ def test_a_drop_is_noticed_and_noise_is_not() -> None:
     assert not wide.changed(0.2, 0.3)
 
 
-@families
-def test_kept_people_say_what_they_said_and_survive_a_snapshot(name: str) -> None:
-    for family, n_items, matrices in specimens(name):
-        people = People(family, tuple(np.asarray(matrix) for matrix in matrices), n_items)
-        kept, again = StoredObjectives(n_items), StoredObjectives(n_items)
-        for person in people:
-            kept.add(person)
-        kept.add(Oracle(lambda chosen: 0.1 * len(chosen), n_items))
-        which, arrays = kept.written()
-        assert which.tolist() == [True] * len(people) + [False]
-        again.read(arrays)
-        whole = [*people]
-        for people_kept, everybody in (
-            (kept, [*whole, Oracle(lambda c: 0.1 * len(c), n_items)]),
-            (again, whole),
-        ):
-            starts = n_items * np.arange(len(everybody) + 1)
-            walk = GainWalk(
-                n_items, people_kept.frozen(), starts, np.tile(np.arange(n_items), len(everybody))
-            )
-            chain: list[int] = []
-            for item in range(min(3, n_items)):
-                chain.append(item)
-                found = walk.after(item).reshape(len(everybody), n_items)
-                for j, one in enumerate(everybody):
-                    expected = one.gains(chain)
-                    outside = [a for a in range(n_items) if a not in chain]
-                    np.testing.assert_allclose(found[j][outside], expected[outside], atol=1e-12)
-
-
-@families
-def test_whom_an_item_does_not_move_need_not_be_asked(name: str) -> None:
-    """Rows of everybody, and of those who are moved, are the same numbers."""
-    still = 0
-    for family, n_items, matrices in specimens(name):
-        people = People(family, tuple(np.asarray(matrix) for matrix in matrices), n_items)
-        rows = list(range(len(people)))
-        published = []
-        for everybody in (True, False):
-            stored = PeopleByHand(
-                n_items, schedule=Schedule((len(people), 2 * len(people))), ledger=Ledger(BUDGET)
-            )
-            stored.add_rows(singles(Segment(people.family, people.table, rows), n_items), batch=0)
-            kept, secret = StoredObjectives(n_items), SecretRandomness(SeededCoins(1))
-            kept.add_rows(people.family, people.table, rows)
-            chain = stored.release(0, [UNIT], (1e9, 1e9))
-            walk = GainWalk(n_items, kept.frozen(), chain.starts, chain.items)
-            found = [chain.singles(secret)]
-            for item in range(n_items):
-                if everybody:
-                    found.append(chain.row(item, walk.after(item), secret))
-                else:
-                    found.append(chain.row(item, walk.after(item, everybody=False), secret, walk.moved))
-                    still += int((~walk.moved).sum())
-            published.append([*found, chain.rest(secret)])
-        np.testing.assert_array_equal(published[0], published[1])
-    assert still > 0
-
-
 # Ledgers, crashes, processes.
 
 
@@ -406,9 +341,8 @@ def test_who_came_before_the_change_is_forgotten_and_not_divided_by(monkeypatch:
     policy, memory = policy_of(learner), memory_of(learner)
     first = policy._position.memory_begins
     assert first > 0
-    kept: Any = memory._kept
-    assert kept.people.batches.min() >= first
-    assert len(memory._values.entries) == len(memory._kept) == 6_000 - policy.plan.schedule.ends[first - 1]
+    assert memory.users.batches.min() >= first
+    assert len(memory) == 6_000 - policy.plan.schedule.ends[first - 1]
     (shares,), _ = shown_of(learner).picker.worth.get([0])
     # The batch in which tastes changed holds some of before; all others want item 3 by half.
     assert 0.45 < shares[3] < 0.501

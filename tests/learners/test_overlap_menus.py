@@ -13,7 +13,7 @@ from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Menu, OneSlate, RandomFromLists, RandomSlates
 from diminuendo.learners.base.rules.lists import Lists
 from diminuendo.learners.overlap.policy import PAYOFFS, WISHES
-from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
+from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.privacy.events import Composed
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.words import PublicCoins
@@ -24,7 +24,6 @@ from tests.learners.test_overlap_greedy import BUDGET, policy_of
 
 MADE: dict[str, Any] = {"horizon": 300, "epsilon": 1.0, "delta": 1e-6}
 PEOPLE = taste_groups(300, 12, groups=4, items_per_group=5, seed=1)
-KINDS = [OverlapGreedy, OverlapSums]
 
 
 def menu_of(learner: Learner) -> Menu:
@@ -55,12 +54,9 @@ def elsewhere(written: bytes, seed: int, rounds: int) -> tuple[Items, list[float
         ({"prior": [0.3] * 6 + [0.2] * 6}, OneSlate),
     ],
 )
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_whoever_holds_the_menu_shows_what_the_learner_shows(
-    kind: Any, more: dict[str, Any], first: type[Menu]
-) -> None:
+def test_whoever_holds_the_menu_shows_what_the_learner_shows(more: dict[str, Any], first: type[Menu]) -> None:
     """Batch by batch to the end, with an item that comes and one that goes in the midst of the first."""
-    learner = kind(12, 3, coins=SeededCoins(4), **MADE, **more)
+    learner = OverlapGreedy(12, 3, coins=SeededCoins(4), **MADE, **more)
     ends = policy_of(learner).plan.schedule.ends
     assert isinstance(learner.menu, first)
     assert (menu_of(learner).first, menu_of(learner).end) == (0, ends[0])
@@ -87,12 +83,11 @@ def test_whoever_holds_the_menu_shows_what_the_learner_shows(
     assert isinstance(learner.menu, OneSlate)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_a_learner_that_goes_on_from_a_snapshot_has_the_menu_of_its_items(kind: Any) -> None:
-    learner = kind(12, 3, coins=SeededCoins(4), absent=[0, 1], **MADE)
+def test_a_learner_that_goes_on_from_a_snapshot_has_the_menu_of_its_items() -> None:
+    learner = OverlapGreedy(12, 3, coins=SeededCoins(4), absent=[0, 1], **MADE)
     learner.replay(PEOPLE[:4])
     learner.appear([0])
-    menu = menu_of(kind.restore(learner.snapshot(), coins=SeededCoins(5)))
+    menu = menu_of(OverlapGreedy.restore(learner.snapshot(), coins=SeededCoins(5)))
     now = menu_of(learner)
     assert isinstance(menu, RandomFromLists)
     assert isinstance(now, RandomFromLists)
@@ -129,11 +124,10 @@ def test_lists_that_do_not_fit_are_refused() -> None:
 
 
 @pytest.mark.parametrize("n_items", [1, 12])
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_what_is_promised_is_what_is_charged(kind: Any, n_items: int) -> None:
+def test_what_is_promised_is_what_is_charged(n_items: int) -> None:
     """While tastes do not change: line by line the very events, not only nearly."""
     ledger = Ledger(BUDGET)
-    learner = kind(n_items, min(3, n_items), ledger=ledger, coins=SeededCoins(3), **MADE)
+    learner = OverlapGreedy(n_items, min(3, n_items), ledger=ledger, coins=SeededCoins(3), **MADE)
     groups = {"groups": 4, "items_per_group": 5} if n_items > 1 else {"groups": 1, "items_per_group": 1}
     learner.replay(taste_groups(300, n_items, seed=1, **groups))
     policy = policy_of(learner)
@@ -142,9 +136,8 @@ def test_what_is_promised_is_what_is_charged(kind: Any, n_items: int) -> None:
     assert ledger.spent() == learner.guarantee.epsilon
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_purposes_together_cost_what_the_run_costs(kind: Any) -> None:
-    policy = policy_of(kind(12, 3, **MADE))
+def test_purposes_together_cost_what_the_run_costs() -> None:
+    policy = policy_of(OverlapGreedy(12, 3, **MADE))
     counting = policy.budget.counting
     whole, parts = counting.tally(policy.events), policy.purposes()
     assert list(parts) == [WISHES, PAYOFFS]

@@ -7,7 +7,6 @@ past, and counted; the wrong laws that must be told apart are those of mistakes 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,12 +14,10 @@ import numpy as np
 import pytest
 
 from diminuendo import SeededCoins, Setting
-from diminuendo.experts.capped_simplex import running
 from diminuendo.learners import LEARNERS, Learner
-from diminuendo.learners.base import propensity
 from diminuendo.learners.base.decisions import shown
-from diminuendo.learners.probing.menu import ChoosesWithProbes
-from diminuendo.learners.probing.policy import ProbingPolicy
+from diminuendo.learners.base.menu import SlatesFromPoint, point_ends
+from diminuendo.randomness.words import PublicCoins
 from diminuendo.streams.synthetic import taste_groups
 from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Floats, Items, Slate
 from tests.kit.statistics import assert_follows, assert_rejects
@@ -30,7 +27,7 @@ SLATES: list[Slate] = [
     slate for length in range(SLOTS + 1) for slate in itertools.permutations(range(ITEMS), length)
 ]
 """Everything that can be shown."""
-PUBLISHED = ("random", "boosted", "noisy-hedge", "bandit-blocks", "ranked-clicks")
+PUBLISHED = ("random", "lazy-hedge")
 """Learners that draw a slate anew for each person, by public chances."""
 
 
@@ -49,45 +46,24 @@ def in_the_midst(name: str, people: int, epsilon: float = 50.0) -> Any:
     return learner
 
 
-def saved(learner: Learner) -> Callable[[], None]:
-    """How to undo a draw: of these learners only blocks change anything in one."""
-    policy = learner.policy
-    if not isinstance(policy, ProbingPolicy):
-        return lambda: None
-    left, probes = policy._probes_left.copy(), policy._probes.copy()
-
-    def undo() -> None:
-        policy._probes_left[:], policy._probes[:] = left, probes
-        policy._chooser.count()
-
-    return undo
-
-
 def law(learner: Learner) -> Floats:
     """What the learner says of every slate. Chances of one round are all asked for after the same draw."""
-    undo, row, probe = saved(learner), row_of(()), np.full(3, -1, dtype=np.int32)
+    row, probe = row_of(()), np.full(3, -1, dtype=np.int32)
     while not learner.policy.draw(row, probe):
         learner.policy.resume()
-    found = [learner.policy.propensity(row_of(slate)) if fits(learner, slate) else 0.0 for slate in SLATES]
-    undo()
+    found = [learner.policy.propensity(row_of(slate)) if len(slate) == SLOTS else 0.0 for slate in SLATES]
     return np.array(found, dtype=float)
-
-
-def fits(learner: Learner, slate: Slate) -> bool:
-    """Only probes that end a slate show fewer items than there are slots."""
-    return len(slate) == SLOTS or learner.name == "bandit-blocks"
 
 
 def drawn(learner: Learner) -> list[int]:
     """One round, again and again."""
     numbers = {slate: number for number, slate in enumerate(SLATES)}
-    undo, found = saved(learner), []
+    found = []
     row, probe = row_of(()), np.full(3, -1, dtype=np.int32)
     for _ in range(DRAWS):
         while not learner.policy.draw(row, probe):
             learner.policy.resume()
         found.append(numbers[shown(row)])
-        undo()
     return found
 
 
@@ -96,16 +72,9 @@ def uneven(learner: Any) -> None:
     rng, policy = np.random.default_rng(5), learner.policy
     if learner.name == "random":
         return
-    if learner.name == "boosted":
-        ends = running(np.array([0.9, 0.35, 0.95, 0.8]), SLOTS)
-    else:
-        ends = np.zeros((ITEMS + 1, SLOTS), dtype=np.int64)
-        np.cumsum(rng.integers(1, 100, (SLOTS, ITEMS)), axis=1, out=ends[1:].T)
-    menu = replace(learner.menu, ends=ends)
-    if isinstance(policy, ProbingPolicy):
-        policy._chooser = ChoosesWithProbes(menu, policy._probes, policy._probes_left)
-    else:
-        policy._chooser = menu.chooser()
+    ends = np.zeros((ITEMS + 1, SLOTS), dtype=np.int64)
+    np.cumsum(rng.integers(1, 100, (SLOTS, ITEMS)), axis=1, out=ends[1:].T)
+    policy._chooser = replace(learner.menu, ends=ends).chooser()
 
 
 @pytest.mark.parametrize("people", [2, 37])
@@ -127,28 +96,23 @@ def test_slates_come_as_often_as_they_say(name: str, people: int) -> None:
         assert_rejects(draws, np.full(len(said), 1 / len(said)))
 
 
-@pytest.mark.parametrize("name", ["bandit-blocks", "ranked-clicks"])
-def test_probes_are_part_of_the_law(name: str) -> None:
-    """The experts' own law, as if no round probed, is told apart; so is a block with other probes left."""
-    learner: Any = in_the_midst(name, 3)
-    uneven(learner)
-    policy = learner.policy
-    assert policy._probes_left[0] > 0
-    draws = drawn(learner)
-    experts = [propensity.in_turn(learner.menu.ends.T, row_of(s)) if len(s) == SLOTS else 0.0 for s in SLATES]
-    assert_rejects(draws, np.array(experts))
-    probes = policy._probes.copy()
-    policy._probes[:] = policy._probes[0]  # as if one cell were all that is left
-    policy._chooser.count()
-    wrong = law(learner)
-    policy._probes[:] = probes
-    policy._chooser.count()
+def test_slates_from_a_point_come_as_often_as_they_say() -> None:
+    """Pivotal rounding, counted; and the chances of another point are told apart."""
+    points = np.array([0.9, 0.35, 0.95, 0.8]), np.array([0.9, 0.45, 0.85, 0.8])
+    chooser, other = (
+        SlatesFromPoint(ITEMS, SLOTS, 0, None, 0, point_ends(point, SLOTS)).chooser() for point in points
+    )
+    coins, slates, done = PublicCoins(SeededCoins(1)), np.zeros((DRAWS, SLOTS), dtype=np.int32), 0
+    while (done := done + chooser.draw(done, slates[done:], slates[done:], coins.view)) < DRAWS:
+        coins.resume()
+    whole = [slate for slate in SLATES if len(slate) == SLOTS]
+    said, wrong = (
+        np.array([each.propensity(0, row_of(slate)) for slate in whole]) for each in (chooser, other)
+    )
+    assert abs(said.sum() - 1) < 1e-12
+    draws = [whole.index(shown(row)) for row in slates]
+    assert_follows(draws, said)
     assert_rejects(draws, wrong)
-
-
-def test_who_has_no_clean_formula_says_so() -> None:
-    learner = in_the_midst("bandit-blocks-full", 3)
-    assert learner.choose().propensity is None
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -162,7 +126,7 @@ def test_decisions_carry_them(name: str) -> None:
         assert decision.propensity == pytest.approx(expected[decision.slate], rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["overlap-greedy", "overlap-sums", "epoch-greedy"])
+@pytest.mark.parametrize("name", ["overlap-greedy", "epoch-greedy"])
 def test_one_slate_for_everybody_is_certain(name: str) -> None:
     """Random until the first release; from then on each spell has one slate, shown to all of it."""
     learner = in_the_midst(name, 1, epsilon=1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import math
 import random
 import weakref
@@ -17,6 +18,7 @@ import diminuendo as dim
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS, Learner, Setting
 from diminuendo.learners.base.replay import loop, replay
+from diminuendo.learners.overlap.participants import StoredParticipants, Terms, answers_of
 from diminuendo.learners.overlap.recipes import CLIP
 from diminuendo.learners.overlap.schedule import MOST_BATCHES, overlap_plan
 from diminuendo.objectives import Oracle
@@ -24,7 +26,6 @@ from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import People, taste_groups
-from diminuendo.sums.chains.people.entries import Entries
 
 WORLD = Setting(6, 2, 240, "full", 4.0)
 
@@ -75,15 +76,15 @@ def test_a_retention_longer_than_the_run_changes_nothing_that_is_shown() -> None
 def test_what_a_release_is_charged_is_what_it_asks(retention: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batch by batch: a column of the ledger is above 0 where people have a weight, and covers its square."""
     asked: list[dict[int, int]] = []
-    answers = Entries.answers
+    begin = StoredParticipants.__init__
 
-    def noted(self: Entries, *given: Any) -> Any:
-        found = list(answers(self, *given))
-        weights = np.concatenate([each.weights for each in found])
-        asked.append(dict(zip(self.batches.array.tolist(), weights.tolist(), strict=True)))
-        return found
+    def noted(self: StoredParticipants, blocks: Any, functions: Any, terms: Terms, engine: Any) -> None:
+        users = [answers_of(block, terms).weights.tolist() for block in blocks]
+        batches = [block.facts.batches.tolist() for block in blocks]
+        asked.append(dict(zip(itertools.chain(*batches), itertools.chain(*users), strict=True)))
+        begin(self, blocks, functions, terms, engine)
 
-    monkeypatch.setattr(Entries, "answers", noted)
+    monkeypatch.setattr(StoredParticipants, "__init__", noted)
     setting = Setting(6, 2, 240, "full", 4.0)
     ledger = Ledger(dim.budget_for("overlap-greedy", setting))
     learner = made(retention, ledger=ledger)
@@ -161,7 +162,7 @@ def test_nobody_older_is_in_a_snapshot_and_what_comes_too_late_is_not_kept() -> 
     begun = (0, *schedule.ends)
     found: Any = again.policy._memory  # type: ignore[attr-defined]
     assert len(found) == before > 0
-    assert all(begun[batch] >= 151 - retention for batch in found._kept.people.batches)
+    assert all(begun[batch] >= 151 - retention for batch in found.users.batches)
     assert again.parameters["retention"] == retention
     loop(again, people[150:239])
     assert len(found) == 0, "after the last release nobody is needed any more"

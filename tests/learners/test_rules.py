@@ -17,7 +17,7 @@ from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import OneSlate, RandomFromLists
 from diminuendo.learners.epoch_greedy import EpochGreedy
 from diminuendo.learners.overlap.around import AroundBelief, swapped
-from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
+from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.learners.slates.clicks import SlateClicks
 from diminuendo.learners.slates.totals import SlateTotals
 from diminuendo.privacy.events import Laplace
@@ -48,12 +48,11 @@ RULES = {
 MADE: dict[str, Any] = {"horizon": ROUNDS, "epsilon": 50.0}
 KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "overlap-greedy": (OverlapGreedy, {"delta": 1e-6}),
-    "overlap-sums": (OverlapSums, {"delta": 1e-6}),
     "epoch-greedy": (EpochGreedy, {"epoch": 60}),
     "slate-totals": (SlateTotals, {}),
     "slate-clicks": (SlateClicks, {}),
 }
-COMING_AND_GOING = ["overlap-greedy", "overlap-sums", "slate-totals", "slate-clicks"]
+COMING_AND_GOING = ["overlap-greedy", "slate-totals", "slate-clicks"]
 
 
 def made(name: str, rules: SlateRules, seed: int = 1, **more: Any) -> Learner:
@@ -85,7 +84,7 @@ def check(rules: SlateRules, slates: Items, gone: tuple[int, ...] = ()) -> None:
 
 
 ALL_AT_ONCE = [
-    ("overlap-sums", "all"),
+    ("overlap-greedy", "all"),
     ("epoch-greedy", "all"),
     ("slate-totals", "all"),
     ("slate-clicks", "slots"),

@@ -122,9 +122,7 @@ def test_batches_divisors_and_memory_are_those_of_the_sample() -> None:
     policy: Any = learner.policy
     assert policy.plan.schedule.rounds == learner.horizon == 100
     assert len(policy._memory) == learner.rounds
-    assert policy._memory._kept.people.segments[0].table is not people.table, (
-        "no table that others are in is kept"
-    )
+    assert policy._memory.users.blocks[0].table is not people.table, "no table that others are in is kept"
     alone = dim.make("overlap-greedy", Setting(6, 2, 100, "full", 4.0))
     assert policy.plan.schedule == alone.policy.plan.schedule  # type: ignore[attr-defined]
     assert learner.guarantee.epsilon == alone.guarantee.epsilon, "a public coin makes nothing more private"
@@ -222,8 +220,8 @@ def test_a_public_coin_lowers_delta_and_not_epsilon(one_in: int) -> None:
 
 
 def test_where_a_sample_makes_no_sense_it_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"'overlap-sums' learns from everybody.*'private'"):
-        dim.make("overlap-sums", WORLD, sample=10)
+    with pytest.raises(InvalidInput, match=r"'slate-totals' learns from everybody.*'private'"):
+        dim.make("slate-totals", Setting(6, 2, 400, "bandit", 4.0), sample=10)
     with pytest.raises(InvalidInput, match="throws the coins of its sample itself"):
         Elsewhere(made())
     nonsense: tuple[Any, ...] = (0, 1.5, "ten")

@@ -47,7 +47,7 @@ PERSONS = np.random.default_rng(4).integers(0, 60, size=ROUNDS)
 
 PRIVATE = [entry for entry in LEARNERS.values() if entry.private]
 every_private = pytest.mark.parametrize("kind", PRIVATE, ids=lambda kind: kind.name)
-QUICK = {"fi-dp", "boosted", "overlap-greedy", "slate-clicks"}
+QUICK = {"fi-dp", "lazy-hedge", "overlap-greedy", "slate-clicks"}
 """One for each way in which slates come about: what takes long is tried on these, and on all in the slow suite."""
 some_private = pytest.mark.parametrize(
     "kind",

@@ -20,7 +20,6 @@ BY_OTHER_MEANS = {
     "docs/planning.md": "forecasts beside single real runs, held against each other by tests/test_plan_forecast.py "
     "and tests/test_plan_slates.py",
     "docs/maths/private-greedy.md": "bounds, computed from formulas",
-    "docs/maths/blocks.md": "bounds, computed by learners/probing/schedule.py",
     "docs/scaling.md": "cores, reckoned by benchmarks/scaling.py from what it measured; compared by its test",
 }
 """Pages with tables of shares that are not measured by an entry, and why."""
@@ -158,13 +157,3 @@ def test_what_the_paper_page_says_in_words_of_continuous_learners() -> None:
     assert max(private, key=lambda cell: private[cell]) == f"{printed} 10", (
         "ahead of everything at epsilon 10"
     )
-
-
-def test_a_fault_that_is_overlooked_is_said_on_the_page() -> None:
-    rows = {"one": ["1.00", "-", "**1.90**", "0.00"], "two": ["1.00", "-", "0.71", "0.00"]}
-    shown = BLOCKS["audit-faults"].render({"audit-faults": Kept("typed", 0, rows=rows)})
-    assert "1 of 2 planted faults are found. **Overlooked" in shown
-    assert "cannot be relied on: two.**" in shown
-    del rows["two"]
-    shown = BLOCKS["audit-faults"].render({"audit-faults": Kept("typed", 0, rows=rows)})
-    assert "1 of 1 planted faults are found.\n" in shown

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 from diminuendo.learners.base.items import ItemAvailability
-from diminuendo.learners.overlap.pick import SlatePicker, Told
+from diminuendo.learners.overlap.pick import SlatePicker
 from diminuendo.learners.overlap.running_means import Measured
 from diminuendo.plan import plan
 from diminuendo.simulate.figures.prices import price_curve
@@ -102,8 +101,6 @@ def test_a_plan_is_kept_as_its_command_draws_it() -> None:
 class AsPublished:
     """The answers of one release, as they were published."""
 
-    told: Sequence[Told] = ()
-
     def __init__(self, steps: list[dict[str, object]]) -> None:
         self.asked = list[str]()
         self._answers = {
@@ -134,7 +131,7 @@ def test_the_picture_of_one_release_is_what_the_learner_does() -> None:
     found = one_release.release()
     steps, films = found["steps"], found["films"]
     asked = AsPublished(steps)
-    picker = SlatePicker(ItemAvailability(len(films), one_release.SLOTS), fallback_rows=False, arounds=False)
+    picker = SlatePicker(ItemAvailability(len(films), one_release.SLOTS))
     picked = picker.slate(asked)
     assert [films[item] for item in picked.slate] == steps[-1]["slate"]
     assert asked.asked == [step["question"] for step in steps]

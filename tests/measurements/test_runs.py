@@ -190,16 +190,21 @@ def test_the_worst_finding_of_each_method_is_shown() -> None:
     ]
     assert run.audit_rows(findings) == {"one": ["1.00", "-", "**infinite**", "0.20 of 0.69"]}
     found = {"epsilon": 1.0, "delta": 0.0, "effort": "full", "violations": ["one"], "findings": findings}
-    drawn = run.audit_drawn(found | {"faults_planted": False})
+    drawn = run.audit_drawn(found)
     assert drawn["shares"] == {"one": {"pathwise": run.FAR, "black box": 0.2899}}
     assert drawn["violators"] == ["one"]
-    assert run.audit_drawn(found | {"faults_planted": True}) == {}
 
 
 def test_an_audit_that_fails_is_kept_as_it_is_and_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entry, said = ENTRIES["audit-faults"], list[str]()
-    found: dict[str, Any] = {"findings": [], "passed": False, "overlooked": ["one"], "violations": []}
-    found["faults_planted"] = True
+    entry, said = ENTRIES["audit"], list[str]()
+    found: dict[str, Any] = {
+        "findings": [],
+        "passed": False,
+        "violations": ["one"],
+        "epsilon": 1.0,
+        "delta": 0.0,
+    }
+    found["effort"] = "full"
 
     def fails(command: str, *more: str, jobs: int | None = None) -> None:
         (folder / entry.name).mkdir(exist_ok=True)
@@ -209,7 +214,7 @@ def test_an_audit_that_fails_is_kept_as_it_is_and_said(folder: Path, monkeypatch
 
     monkeypatch.setattr(run, "typed", fails)
     assert run.measure(entry, 2, 1, said.append).facts == {"runs": 0, "passed": 0}
-    assert said == ["audit-faults: THE AUDIT FAILED. one."]
+    assert said == ["audit: THE AUDIT FAILED. one."]
     found.clear()
     with pytest.raises(run.Failed):  # it did not get as far as findings; those of the last time do not count
         run.measure(entry, 2, 1, said.append)

@@ -20,8 +20,6 @@ from diminuendo.privacy.events import Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.sums.batch import OpenBatch
-from diminuendo.sums.chains.running import RunningChains
-from diminuendo.sums.chains.weights import running_weights
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.gamma_tree import GammaTree
 from diminuendo.sums.private_counts import PrivateCounts
@@ -46,13 +44,6 @@ def stored() -> PeopleByHand:
     return PeopleByHand(3, schedule=PLAN, ledger=Ledger(ZCDP))
 
 
-def chains() -> RunningChains:
-    clip = Clip()
-    return RunningChains(
-        3, 2, schedule=PLAN, weights=running_weights(PLAN, 4, clip), ledger=Ledger(NORMAL), clip=clip
-    )
-
-
 ALL: dict[str, Callable[[], Any]] = {
     "Ledger": lambda: Ledger(ZCDP),
     "Paid": lambda: Ledger(ZCDP).buy(Gaussian(1e-3), "sum", ""),
@@ -65,7 +56,6 @@ ALL: dict[str, Callable[[], Any]] = {
     "PrivateCounts": lambda: PrivateCounts(cost=Laplace(1.0), ticks=1, ledger=Ledger(PURE)),
     "StoredPeople": stored,
     "ChainRelease": lambda: stored().release(0, [1, 1, 1, 1], (1e4, 1e4)),
-    "RunningChains": chains,
     "GammaTree": lambda: GammaTree(1, 2, 4, 1.0),
     "GammaSums": lambda: paper.continuous(Box([1.0, 1.0]), 20, 1.0, gradient_bound=1.0, smoothness=1.0)._sums,
 }

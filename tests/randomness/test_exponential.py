@@ -17,7 +17,7 @@ from diminuendo import SeededCoins
 from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness import SecretRandomness, exact_comparison, select
-from diminuendo.randomness.exponential import keep, scale_bits, select_once, weight_bound
+from diminuendo.randomness.exponential import keep, scale_bits, select_once, survives, weight_bound
 from diminuendo.randomness.score_classes import BITS, BOUND, ScoreClasses, draw, grow, new_score_classes
 from diminuendo.randomness.words import (
     ASKED,
@@ -376,3 +376,29 @@ def test_too_small_a_window_is_refused() -> None:
     for window in (-1.0, 0.0, 2.0**-41, math.nan):
         with pytest.raises(InvalidInput, match="window"):
             SecretRandomness(SeededCoins(0), window=window)
+
+
+def test_a_coin_survives_by_its_exponential() -> None:
+    secret = SecretRandomness(SeededCoins(1))
+    for rate, difference in ((0.25, -3), (1e-6, -700_000), (2.0, -1)):
+        found = [int(survives(rate, difference, secret)) for _ in range(20_000)]
+        yes = math.exp(rate * difference)
+        assert_follows(found, np.array([1 - yes, yes]))
+        assert_rejects(found, np.array([1 - 0.88 * yes, 0.88 * yes]))
+    assert all(survives(0.5, 0, secret) for _ in range(1_000)), "nothing was lost"
+    assert not any(survives(0.5, -1_000, secret) for _ in range(1_000))
+
+
+def test_where_floats_cannot_decide_a_coin_is_still_fair() -> None:
+    """A window as wide as this sends half of all coins to exact arithmetic."""
+    secret = SecretRandomness(SeededCoins(2), window=0.4)
+    found = [int(survives(0.1, -7, secret)) for _ in range(8_000)]
+    yes = math.exp(-0.7)
+    assert_follows(found, np.array([1 - yes, yes]))
+    assert_rejects(found, np.array([1 - 0.93 * yes, 0.93 * yes]))
+
+
+@pytest.mark.parametrize("difference", [1, -(1 << 62)])
+def test_a_coin_that_gains_is_refused(difference: int) -> None:
+    with pytest.raises(InvalidInput, match="whole number"):
+        survives(0.1, difference, SecretRandomness(SeededCoins(1)))

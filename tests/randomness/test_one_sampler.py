@@ -91,7 +91,7 @@ def test_the_same_words_go_through_the_same_functions(name: str) -> None:
 
 
 def quick(name: str) -> list[pytest.MarkDecorator]:
-    return [] if name in (*MECHANISMS, "slate-totals", "ranked-clicks", "noisy-hedge") else [pytest.mark.slow]
+    return [] if name in (*MECHANISMS, "slate-totals") else [pytest.mark.slow]
 
 
 @pytest.mark.parametrize(

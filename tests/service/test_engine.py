@@ -1,4 +1,4 @@
-"""Where trainers keep people changes nothing that is published, also after a restart, and after an actor was lost."""
+"""Where trainers query users changes nothing that is published, also after a restart, and where workers are lost."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.kept import on_ray
-from diminuendo.learners.base.kept.engines import Here, OnRay, engine_called, held
-from diminuendo.service.records import Report
+from diminuendo.learners.base import users
+from diminuendo.learners.base.engines import OnRay, Threads, engine_called
 from diminuendo.service.site import CLUSTER, ENGINES, read_site
-from diminuendo.service.store import Lease
-from diminuendo.service.trainer.made import engine_of
 from tests.kit.fake_ray import FakeRay
+from tests.learners.test_engines import on
 from tests.service.test_site import GOOD, written
-from tests.service.world import KINDS, TICK, Front, World, repeat_noise
+from tests.service.world import KINDS, World, repeat_noise
 
 TICKS = 60
 
@@ -27,7 +24,7 @@ def published(
     folder: Path, engine: Any, kind: str = "greedy", restart: bool = True
 ) -> tuple[World, list[bytes]]:
     """The world, and all menus; half-way another trainer goes on from the store."""
-    world = World(folder, place=KINDS[kind], other=KINDS["sums"])
+    world = World(folder, place=KINDS[kind], other=KINDS["greedy"])
     for ticks in (TICKS // 2, TICKS // 2) if restart else (TICKS,):
         trainer = world.trainer(engine=engine, listens=0.0)
         world.play(ticks, trainer.step)
@@ -43,66 +40,17 @@ def menus(world: World) -> list[bytes]:
     ]
 
 
-@pytest.fixture
-def ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
-    fake = FakeRay()
-    monkeypatch.setattr(on_ray, "joined", lambda *_, **__: (fake, lambda: None))
-    return fake
-
-
 @pytest.mark.parametrize("kind", ["greedy", pytest.param("greedy by type", marks=pytest.mark.slow)])
-def test_every_engine_publishes_the_same(
-    kind: str, ray: FakeRay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_engine_publishes_the_same(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after a restart, and where workers are lost."""
     repeat_noise(monkeypatch)
+    monkeypatch.setattr(users, "BLOCK", 40)
     here, seen = published(tmp_path / "here", None, kind)
     assert len(here.releases()) > 5
-    for number, engine in enumerate((Here(3, 3), OnRay(3, remembers=False))):
+    for number, engine in enumerate((Threads(3), on(FakeRay(3, lost_in=(2, 20, 31)), monkeypatch))):
         world, found = published(tmp_path / str(number), engine, kind)
         assert world.releases() == here.releases()
         assert found == seen
-    sizes = [actor.there.size() for actor in ray.actors]
-    assert len(sizes) == 6, "three for each trainer"
-    assert min(sizes[3:]) > 0.3 * sum(sizes[3:]) - 1, "people of a snapshot are spread over all"
-
-
-def when_shown(monkeypatch: pytest.MonkeyPatch) -> dict[int, float]:
-    """When each round was handed out."""
-    show, found = Front.show, dict[int, float]()
-
-    def noted(self: Front, lease: Lease) -> Report:
-        found.update(dict.fromkeys(range(lease.first, lease.end), self.world.time))
-        return show(self, lease)
-
-    monkeypatch.setattr(Front, "show", noted)
-    return found
-
-
-@pytest.mark.parametrize("when", ["keep_rows", "begin", "singles", "row", "around", "written"])
-def test_people_of_an_actor_that_is_lost_come_back_from_the_store(
-    when: str, ray: FakeRay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown, world = when_shown(monkeypatch), World(tmp_path, place=KINDS["greedy"])
-    trainer = world.trainer(world.store, engine=OnRay(2, remembers=False))
-    world.play(2, trainer.step)
-    before = world.menu()
-    ray.actors[1].dies_at = when, 2
-    world.play(TICKS, trainer.step)
-    assert ray.actors[1].lost
-    assert len(ray.actors) == 4, "its placement began again"
-    assert not trainer.failures
-    assert world.menu().version > before.version + 2
-    assert world.audited().head == world.menu().head
-    kept = np.concatenate([actor.there.written()[1]["rounds"] for actor in ray.actors[2:]]).tolist()
-    assert len(set(kept)) == len(kept), "nobody is there twice"
-    # An answer arrives with the first tick after it was given, and a lease lasts for two.
-    left = {
-        number: shown[number] + 2 * TICK + world.facts[1].deadline - at
-        for number, (at, _) in world.front[1].said.items()
-        if number < trainer.placements[1]._door.settled
-    }
-    assert {number for number in left if left[number] > TICK} <= set(kept), "nobody is lost"
-    assert set(kept) <= {number for number in left if left[number] >= 0}
 
 
 @pytest.mark.slow
@@ -111,9 +59,7 @@ def test_a_real_cluster_publishes_the_same(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("RAY_TMPDIR", "/tmp")
     repeat_noise(monkeypatch)
     here, seen = published(tmp_path / "here", None)
-    engine = engine_of("ray")
-    with held(engine):
-        world, found = published(tmp_path / "there", engine)
+    world, found = published(tmp_path / "there", engine_called("ray"))
     assert world.releases() == here.releases()
     assert found == seen
 
@@ -123,6 +69,6 @@ def test_a_site_says_where_people_are_kept(tmp_path: Path) -> None:
     for said in (*ENGINES, f"{CLUSTER}head:10001"):
         assert read_site(written(tmp_path, f'engine = "{said}"\n{GOOD}')).engine == said
         engine_called(said)
-    assert engine_of(f"{CLUSTER}head:10001") == OnRay(None, f"{CLUSTER}head:10001", remembers=False)
+    assert engine_called(f"{CLUSTER}head:10001") == OnRay(f"{CLUSTER}head:10001")
     with pytest.raises(InvalidInput, match="engine: here, threads, ray, or the address"):
         read_site(written(tmp_path, f'engine = "spark"\n{GOOD}'))

@@ -119,7 +119,7 @@ def test_a_learner_is_made_for_the_rounds_of_the_sample() -> None:
 
 def kept(trainer: Any) -> list[int]:
     policy: Any = trainer.placements[1].learner.policy
-    return [int(number) for number in policy._memory._kept.people._rounds_of_all()]
+    return [int(number) for block in policy._memory.users.blocks for number in block.facts.rounds]
 
 
 @pytest.mark.parametrize("restarted", [pytest.param(False, marks=pytest.mark.slow), True])

@@ -21,8 +21,8 @@ from diminuendo.service.records import Report
 from diminuendo.service.store import AnswerRow, Counted, VisitRow, open_store
 from diminuendo.service.store.led import Led
 from diminuendo.service.store.postgres import PostgresStore, server, shown
+from diminuendo.service.store.postgres.functions import STEPS
 from diminuendo.service.store.postgres.server import Db
-from diminuendo.service.store.postgres.steps import STEPS
 from tests.kit import postgres
 from tests.kit.postgres import Server
 from tests.service.store_contract import ANNA, FIRST_MENU, answered, begun, said
@@ -152,37 +152,6 @@ def test_newer_tables_are_refused_and_older_ones_take_the_steps_that_they_lack(
                 assert store._server.rows("SELECT x FROM diminuendo.more") == [(5,)]
     with pytest.raises(InvalidInput, match="newer diminuendo"):
         open_store(address)
-
-
-def test_a_store_of_the_first_version_goes_on(
-    postgres_server: Server, fresh: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    address = postgres_server.address(fresh)
-    with monkeypatch.context() as patch:
-        patch.setattr(server, "STEPS", STEPS[:1])
-        PostgresStore(address).close()
-    if not postgres_server.sql(fresh, "SELECT 1 FROM pg_roles WHERE rolname = 'former_front'"):
-        postgres_server.sql(fresh, "CREATE ROLE former_front LOGIN", "SELECT 1")
-    postgres_server.sql(
-        fresh,
-        "GRANT USAGE ON SCHEMA diminuendo TO former_front",
-        "GRANT EXECUTE ON FUNCTION diminuendo.erase TO former_front",
-        "INSERT INTO diminuendo.populations (name, facts) VALUES ('people', '')",
-        "INSERT INTO diminuendo.placements (name, population, facts, made_at) VALUES ('front', 'people', '', 5)",
-        "INSERT INTO diminuendo.counters (placement) VALUES (1)",
-        "INSERT INTO diminuendo.menus (placement, version, first, past, effective_at, body) "
-        "SELECT 1, version, 0, 9, 0, '' FROM generate_series(1, 3) AS version",
-        f"INSERT INTO diminuendo.visits VALUES (1, '{ANNA.decode()}', '{{4,6}}', 8, '')",
-        "SELECT 1",
-    )
-    with open_store(address) as store:
-        assert store.published(0.0) == (0.0, {1: 3})
-        store.publish(store.lead("people", "one"), replace(FIRST_MENU, version=4))
-        since, found = store.published(1.0)
-        assert (since > 5.0, found) == (True, {1: 4})
-        erases = f"SELECT diminuendo.erase_person(1, '{ANNA.decode()}')"
-        postgres_server.sql(fresh, erases, user="former_front")  # as it could erase before
-        assert [number for number, _ in store.erased(1, 0, 100)] == [4, 6, 8]
 
 
 def test_who_may_not_make_tables_is_told_who_may(postgres_server: Server, fresh: str) -> None:

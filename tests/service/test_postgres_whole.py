@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.service_site import site
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.keys import read_keys
 from diminuendo.service.processes import Processes
@@ -23,6 +22,7 @@ from diminuendo.service.store.postgres import PostgresStore
 from diminuendo.service.store.postgres.roles import make_roles
 from diminuendo.service.store.postgres.schema import PRIVATE, PUBLIC, WITHIN
 from tests.kit.postgres import Server
+from tests.service.running_site import site
 from tests.service.site import Site, block, facts
 from tests.service.test_running import FACTS, PERSON, Shop, until
 

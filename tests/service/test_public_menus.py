@@ -25,7 +25,7 @@ from tests.service.world import chosen
 N_ITEMS, SLOTS, ROUNDS = 8, 3, 400
 PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=4)
 CASES = [
-    ("one", "overlap-sums", "full", {}),
+    ("one", "overlap-greedy", "full", {}),
     ("types", "overlap-greedy", "full", {"contexts": Contexts(group=3)}),
     ("rounds", "slate-totals", "bandit", {}),
     ("groups", "slate-clicks", "click", {"contexts": Contexts(group=3)}),
@@ -129,8 +129,8 @@ def test_front_ends_leave_out_what_the_learner_would(
 
 def test_random_slates_say_from_which_items() -> None:
     rules = SlateRules(pinned={0: 5})
-    plain = public_menu(make("overlap-sums", Setting(N_ITEMS, SLOTS, ROUNDS, "full")), 1)
-    ruled = public_menu(make("overlap-sums", Setting(N_ITEMS, SLOTS, ROUNDS, "full", rules=rules)), 1)
+    plain = public_menu(make("overlap-greedy", Setting(N_ITEMS, SLOTS, ROUNDS, "full")), 1)
+    ruled = public_menu(make("overlap-greedy", Setting(N_ITEMS, SLOTS, ROUNDS, "full", rules=rules)), 1)
     assert (plain.kind, plain.propensities, ruled.propensities) == ("random", True, False)
     assert plain.lists is not None
     assert plain.lists.items == tuple(range(N_ITEMS))
@@ -156,6 +156,6 @@ def test_private_contexts_say_no_chance() -> None:
 
 def test_who_has_no_such_menu_is_refused() -> None:
     with pytest.raises(InvalidInput, match="coins that the learner has to know"):
-        public_menu(make("boosted", Setting(N_ITEMS, SLOTS, ROUNDS, "full")), 1)
+        public_menu(make("lazy-hedge", Setting(N_ITEMS, SLOTS, ROUNDS, "full")), 1)
     with pytest.raises(InvalidInput, match="no menu that could be handed out"):
         public_menu(make("fi-pure", Setting(N_ITEMS, SLOTS, ROUNDS, "full")), 1)

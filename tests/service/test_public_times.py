@@ -39,7 +39,7 @@ HEARD = msgspec.structs.replace(KINDS["totals"], epsilon=4.0, heard=0.4)
 PLACES: dict[str, dict[str, PlacementFacts]] = {
     **{kind: {"place": each} for kind, each in KINDS.items()},
     "heard": {"place": HEARD},
-    "busy": {"place": msgspec.structs.replace(KINDS["sums"], per_second=6.0, epsilon=1.0)},
+    "busy": {"place": msgspec.structs.replace(KINDS["greedy"], per_second=6.0, epsilon=1.0)},
     "two": {
         "place": msgspec.structs.replace(KINDS["totals"], epsilon=4.0, tick=2 * TICK),
         "other": msgspec.structs.replace(KINDS["greedy"], epsilon=4.0, delta=0.0, learner="epoch-greedy"),

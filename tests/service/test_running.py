@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from benchmarks.service_site import Running, site
 from diminuendo.service.dashboard import COOKIE
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.keys import read_keys
 from diminuendo.service.processes import Processes
 from diminuendo.service.store import open_store, reasons
+from tests.service.running_site import Running, site
 
 pytestmark = pytest.mark.slow
 

@@ -18,8 +18,8 @@ import pytest
 from diminuendo.errors import InvalidInput, LedgerDamaged, StoreUnavailable
 from diminuendo.privacy import Ledger
 from diminuendo.privacy.events import Gaussian
-from diminuendo.service.store import AnswerRow, Leader, VisitRow, open_store, sqlite_file
-from diminuendo.service.store.schema import APPLICATION, STEPS, statements
+from diminuendo.service.store import AnswerRow, VisitRow, open_store, sqlite_file
+from diminuendo.service.store.schema import STEPS
 from diminuendo.service.store.sqlite import SqliteStore
 from tests.service.store_contract import (
     ANNA,
@@ -129,24 +129,6 @@ def test_a_newer_file_is_refused_and_an_older_one_takes_the_steps_that_it_lacks(
                 assert store._file.rows("SELECT x FROM more") == [(5,)]
     with pytest.raises(InvalidInput, match="newer diminuendo"):
         SqliteStore(path)
-
-
-def test_epochs_of_a_file_that_one_trainer_led_go_on_in_each_population(path: Path) -> None:
-    older(path, 2)
-    changed(
-        path,
-        "UPDATE trainer SET epoch = 41, name = 'trainer'",
-        *(
-            f"INSERT INTO populations (name, facts) VALUES ('{name}', '{{}}')"
-            for name in ("people", "others")
-        ),
-    )
-    with SqliteStore(path) as store:
-        assert store.leaders() == {"people": Leader(41, "trainer"), "others": Leader(41, "trainer")}
-        store.add_population("new", b"{}")
-        epochs = [store.lead(name, "two") for name in ("people", "others", "new")]
-        assert min(epochs[:2]) > 41
-        assert epochs[2] > 0
 
 
 def test_asking_what_changed_reads_no_placement_to_which_nothing_happened(path: Path) -> None:
@@ -304,25 +286,6 @@ def test_parts_of_a_snapshot_that_was_never_published_are_dropped(path: Path) ->
     db = sqlite3.connect(path)
     assert db.execute("SELECT version, part FROM snapshot_parts").fetchall() == [(2, 0)]
     db.close()
-
-
-def older(path: Path, steps: int) -> None:
-    """A file that took only some steps."""
-    made = [statement for step in STEPS[:steps] for statement in statements(step)]
-    changed(path, *made, f"PRAGMA user_version = {steps}", f"PRAGMA application_id = {APPLICATION}")
-
-
-def test_a_file_of_the_first_version_keeps_its_snapshot(path: Path) -> None:
-    older(path, 1)
-    changed(
-        path,
-        "INSERT INTO populations VALUES (1, 'people', X'')",
-        "INSERT INTO placements VALUES (1, 'place', 'people', X'', 0)",
-        *(f"INSERT INTO menus VALUES (1, {version}, 0, 9, 0, X'')" for version in (1, 2)),
-        "INSERT INTO snapshots VALUES (1, X'AB')",
-    )
-    with open_store(str(path)) as store:
-        assert store.snapshot(1) == bytes([0xAB])
 
 
 @pytest.mark.parametrize("how", ["replaced", "moved", "deleted"])

@@ -22,11 +22,15 @@ class Slow:
     def __init__(self) -> None:
         self.groups: list[list[AnswerRow]] = []
         self.visits: list[Sequence[VisitRow]] = []
-        self.go = threading.Event()
+        self.writing, self.go = threading.Event(), threading.Event()
         self.away = False
 
+    async def is_writing(self) -> None:
+        assert await asyncio.get_running_loop().run_in_executor(None, self.writing.wait, 60)
+
     def put(self, answers: Sequence[AnswerRow], visits: Sequence[VisitRow] = ()) -> list[Counted]:
-        self.go.wait(5)
+        self.writing.set()
+        assert self.go.wait(60)
         if self.away:
             raise StoreUnavailable("away")
         if any(row.sealed == b"hostile" for row in answers):
@@ -52,7 +56,7 @@ def run(work: Any) -> None:
 def test_who_has_given_up_is_not_counted_and_what_was_said_is_kept() -> None:
     async def work(store: Slow, writer: Writer) -> None:
         first = writer.keep((row(0),))
-        await asyncio.sleep(0.05)  # it is being written
+        await store.is_writing()
         gone, stays = writer.keep((), (VISIT,)), writer.keep((), (VISIT,))
         left = writer.keep((row(1),), (VISIT,))
         gone.cancel()
@@ -73,7 +77,7 @@ def row(number: int, sealed: bytes = b"x") -> AnswerRow:
 def test_all_who_wait_are_kept_at_once_and_told_afterwards() -> None:
     async def work(store: Slow, writer: Writer) -> None:
         first = writer.keep([row(0)])
-        await asyncio.sleep(0.02)
+        await store.is_writing()
         rest = [writer.keep([row(number)], [VisitRow(1, bytes(16), 1, number)]) for number in range(1, 50)]
         await asyncio.sleep(0.02)
         assert not first.done()
@@ -114,7 +118,7 @@ def test_with_the_store_away_everybody_is_told_so_and_it_goes_on_afterwards() ->
 def test_more_than_can_wait_are_sent_away_and_what_waits_is_kept_at_the_end() -> None:
     async def work(store: Slow, writer: Writer) -> None:
         writer.keep([row(0)])
-        await asyncio.sleep(0.02)
+        await store.is_writing()
         kept = [writer.keep([row(number)]) for number in range(MOST_WAITING)]
         with pytest.raises(StoreUnavailable):
             await writer.keep([row(1)])

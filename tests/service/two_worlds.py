@@ -31,7 +31,6 @@ KINDS: dict[str, PlacementFacts] = {
     "clicks, hidden": facts("slate-clicks", "click", contexts=COLUMNS, private_contexts=True, **SMALL),
     "greedy": facts("overlap-greedy", "full", **SMALL),
     "greedy, retention": facts("overlap-greedy", "full", retention=60, **SMALL),
-    "sums": facts("overlap-sums", "full", **SMALL),
     "epochs": facts("epoch-greedy", "full", **SMALL | {"delta": 0.0}),
 }
 SAYS = (

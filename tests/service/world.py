@@ -100,7 +100,6 @@ KINDS: dict[str, PlacementFacts] = {
     "clicks, hidden": facts("slate-clicks", "click", contexts=CONTEXTS, private_contexts=True),
     "greedy": facts("overlap-greedy", "full"),
     "greedy by type": facts("overlap-greedy", "full", contexts=CONTEXTS),
-    "sums": facts("overlap-sums", "full"),
     "epochs": facts("epoch-greedy", "full", delta=0.0),
 }
 

@@ -18,13 +18,11 @@ import pytest
 
 import diminuendo as dim
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.kept import engines, on_ray
 from diminuendo.objectives import BestMatch, Concave, NoisyOr
 from diminuendo.offline import SlateRules, data_bound, greedy, greedy_in_pieces
 from diminuendo.simulate import sweep
 from diminuendo.simulate.result import Result
 from diminuendo.streams import Pieces
-from tests.kit.fake_ray import FakeRay
 
 ROOT = Path(__file__).parents[2]
 PEOPLE, ITEMS = 1_500, 15
@@ -71,7 +69,7 @@ def rows(simulation: Any) -> list[Result]:
     ("feedback", "learners", "more"),
     [
         ("full", ["private", "nonprivate", "random"], {"epsilons": [1.0, 4.0]}),
-        ("full", ["overlap-sums", "epoch-greedy", "fi-dp"], {}),
+        ("full", ["epoch-greedy", "fi-dp"], {}),
         ("full", ["private"], {"sample": 2, "retention": 500, "visits": 2}),
         ("bandit", ["private", "nonprivate"], {}),
         ("click", ["private"], {"rules": SlateRules(pinned=[3])}),
@@ -144,19 +142,6 @@ def test_what_pieces_cannot_have_is_refused(shop: Path) -> None:
         sweep([pieces, dim.read(shop, n_items=ITEMS, round="person")], slots=2)
 
 
-def test_people_may_be_on_actors(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ray, left = FakeRay(), list[str]()
-    monkeypatch.setattr(on_ray, "joined", lambda *_, **__: (ray, lambda: None))
-    monkeypatch.setattr(engines, "joined", lambda where, *_, **__: (ray, lambda: left.append(where)))
-    asked: dict[str, Any] = {"slots": 3, "seeds": 2, "learners": ["private", "random"]}
-    here, there = (
-        sweep(Pieces(shop, people=400, n_items=ITEMS), ray=address, **asked) for address in (None, "local")
-    )
-    assert rows(there.simulations[0]) == rows(here.simulations[0])
-    assert len(ray.actors) == 4, "one for each core in each run of the learner that keeps people"
-    assert left == ["local"], "one cluster for all runs"
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs pip install 'diminuendo[ray]'")
 def test_one_command_with_people_on_a_real_cluster(shop: Path, tmp_path: Path) -> None:
@@ -213,7 +198,7 @@ def test_a_file_several_times_larger_than_what_is_left_of_memory(tmp_path: Path)
             if not part:
                 pyarrow.parquet.write_table(table.slice(0, 60 * 2_000), few)
     table_bytes = 400_000 * 60 * 12
-    who = "--learners", "nonprivate,random,overlap-sums"
+    who = "--learners", "nonprivate,random,fi-dp"
     more = peak(many, *who, "--in-pieces", "5000") - peak(few, *who, "--in-pieces", "5000")
     assert 4 * more < table_bytes, f"{more >> 20} MB more for a table of {table_bytes >> 20} MB"
     whole = peak(many, "--learners", "random", "--round", "person", "--time-limit", "1")

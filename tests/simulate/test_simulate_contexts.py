@@ -186,7 +186,7 @@ def test_what_to_compare_with() -> None:
 
 def test_learners_that_do_not_take_contexts_are_not_given_any() -> None:
     contexts = Contexts(x=2)
-    for name, feedback in (("bandit-blocks", "bandit"), ("nonprivate", "full"), ("random", "full")):
+    for name, feedback in (("bandit-dp", "bandit"), ("nonprivate", "full"), ("random", "full")):
         setting = Setting(12, 2, 1_200, feedback)  # type: ignore[arg-type]
         assert given(name, setting, contexts).contexts is None
     assert given("private", Setting(12, 2, 1_200, "full", 1.0, 0.0), contexts).contexts is None, (

@@ -148,8 +148,8 @@ def test_work_and_only_work_advances_the_bar(jobs: int) -> None:
 @pytest.mark.parametrize(
     ("learners", "changes", "said"),
     [
-        (["hedge", "boosted"], {"delta": 0.0}, "^boosted at epsilon 1: "),
-        (["hedge", "boosted"], {"delta": 0.0, "epsilons": [2.0, 3.0]}, "^boosted at epsilon 2: "),
+        (["hedge", "lazy-hedge"], {"delta": 0.0}, "^lazy-hedge at epsilon 1: "),
+        (["hedge", "lazy-hedge"], {"delta": 0.0, "epsilons": [2.0, 3.0]}, "^lazy-hedge at epsilon 2: "),
     ],
 )
 def test_a_learner_that_refuses_is_named_before_any_work(

@@ -160,8 +160,8 @@ def test_columns_of_a_frame_are_read() -> None:
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ((["a"], ["x", "y"], [1.0]), "got 1 persons, 2 items, 1 values"),
-        (([], [], []), "got 0 persons"),
+        ((["a"], ["x", "y"], [1.0]), "got 1 in person, 2 in item, 1 in value"),
+        (([], [], []), "ratings has no rows"),
         (([None], ["y"], [1.0]), "no rows that can be used: person is empty"),
         ((["a"], ["x"], [float("nan")]), "no rows that can be used: value is empty"),
         ((["a"], ["x"], ["much"]), "data row 1: value is not a number"),

@@ -47,16 +47,6 @@ class ToArrow:
         return pa.table(self._columns)
 
 
-class Interchange:
-    """One that speaks the older protocol alone."""
-
-    def __init__(self, columns: dict[str, Any]) -> None:
-        self._table = pa.table(columns)
-
-    def __dataframe__(self, *given: Any, **named: Any) -> Any:
-        return self._table.__dataframe__(*given, **named)
-
-
 def polars(columns: dict[str, Any]) -> Any:
     return pytest.importorskip("polars").DataFrame(columns)
 
@@ -76,7 +66,6 @@ KINDS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "arrow": pa.table,
     "speaks-arrow": SpeaksArrow,
     "to-arrow": ToArrow,
-    "interchange": Interchange,
     "polars": polars,
     "lazy-polars": lazy_polars,
     "duckdb": duckdb,

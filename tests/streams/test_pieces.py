@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,8 @@ import pytest
 import diminuendo as dim
 from diminuendo import OverlapGreedy, SeededCoins
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.kept import on_ray
-from diminuendo.learners.base.kept.engines import OnRay
 from diminuendo.learners.base.replay import replay_in_pieces
 from diminuendo.streams.tables.pieces import Pieces
-from tests.kit.fake_ray import FakeRay
 
 
 def written(path: Path, *, labels: bool = True, people: int = 97, group: int = 40) -> Path:
@@ -83,26 +78,3 @@ def test_a_replay_in_pieces_is_a_replay(tmp_path: Path) -> None:
         played = list(replay_in_pieces(learner(), Pieces(path, people=many, **HOW)))
         np.testing.assert_array_equal(np.concatenate([one.slates for one in played]), slates)
         np.testing.assert_array_equal(np.concatenate([one.payoffs for one in played]), whole.values(slates))
-
-
-def test_people_on_actors_are_not_held_here_and_are_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake = FakeRay()
-    monkeypatch.setattr(on_ray, "joined", lambda *_, **__: (fake, lambda: None))
-    path = written(tmp_path / "shop.parquet", people=600)
-    slates = learner().replay(dim.read(path, round="person", **HOW))
-    playing, held, found = learner(OnRay(2)), list[Any](), []
-
-    def watched() -> Any:
-        for piece in Pieces(path, people=100, **HOW):
-            held.append(weakref.ref(piece.table.values))
-            yield piece
-
-    for number, played in enumerate(replay_in_pieces(playing, watched())):
-        found.append(played.slates)
-        fake.actors[0].lost = number == 3 or fake.actors[0].lost
-    gc.collect()
-    assert sum(array() is not None for array in held[:-1]) == 0
-    assert len(fake.actors) == 3
-    np.testing.assert_array_equal(np.concatenate(found), slates)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import diminuendo as dim
 from diminuendo.errors import InvalidInput
 from diminuendo.streams import ReadNote
-from diminuendo.streams.tables.read_as import Round
+from diminuendo.streams.read_as import Round
 from diminuendo.streams.tables.rounds import DAY, MINUTE, rounds_of, sessions
 from diminuendo.streams.tables.times import times_of
 

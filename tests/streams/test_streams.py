@@ -7,7 +7,7 @@ import pytest
 
 from diminuendo import Coverage, People, from_places, grid, msweb
 from diminuendo.errors import InvalidInput
-from diminuendo.streams import adversary, drift, open_stream, sparse_display, taste_groups
+from diminuendo.streams import adversary, drift, open_stream, taste_groups
 from diminuendo.streams.places import flat, great_circle
 
 
@@ -70,12 +70,6 @@ def test_whoever_follows_the_leader_earns_nothing() -> None:
         totals += person.gains([])
     assert earned == 0.0
     assert totals[:2].min() >= 50
-
-
-def test_sparse_display_has_exactly_so_many_wishes() -> None:
-    for skew in (0.0, 1.2):
-        matrix = sparse_display(40, 500, 7, skew=skew, seed=3).matrices[0]
-        assert (np.diff(matrix.indptr) == 7).all()
 
 
 def test_a_stream_can_be_read_under_another_objective() -> None:

@@ -17,7 +17,7 @@ import pytest
 import diminuendo as dim
 from diminuendo.errors import InvalidInput
 from diminuendo.streams import ReadAs, ReadNote
-from diminuendo.streams.tables.names import guesses, roles
+from diminuendo.streams.column_names import guesses, roles
 from diminuendo.streams.tables.times import times_of
 
 
@@ -85,9 +85,10 @@ def test_a_messy_table(tmp_path: Path) -> None:
     assert str(people.was_read).splitlines() == [
         "orders.csv: 5 rows, with Customer ID as person, SKU as item (guessed by their names; --columns and --time say "
         "otherwise). Every row is a thing that she wanted.",
+        "Columns that are not used: Product Name, Unit Price, Created At.",
         "There are semicolons between its columns.",
         "Of its lines 2 are empty, or end within quotation marks.",
-        "A round is a person, with all her rows: 2 people, 2 items, in the order of their first rows.",
+        "A round is a user with all their rows: 2 people, 2 items, in the order of their first rows.",
         "Left out: 1 row where Customer ID is empty; 1 row where SKU is empty.",
     ]
 

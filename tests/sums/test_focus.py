@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,11 @@ from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
-from diminuendo.sums.chains.cost import cost_of_one, deviation_for, split_deviations, squared_shifts
+from diminuendo.sums.chains.cost import UNIT, cost_of_one, deviation_for, split_deviations, squared_shifts
 from diminuendo.sums.chains.focus import FULL, SHARES, Focus
-from diminuendo.sums.chains.release import ChainRelease
-from diminuendo.sums.chains.running import SINGLES, Published, Question, RunningChains
-from diminuendo.sums.chains.weights import UNIT, running_weights
 from diminuendo.sums.clip import Clip
-from diminuendo.sums.schedule import Schedule
-from diminuendo.types import Floats, Ints
-from tests.kit.stored import PeopleByHand
+from diminuendo.types import Ints
+from tests.kit.stored import HandChain, PeopleByHand
 from tests.sums.test_stored import ITEMS, WIDE, secret, stored, vectors
 
 BUDGET = Budget(1.0, 1e-6)
@@ -65,7 +61,7 @@ def charged(ledger: Ledger, name: str, batch: int = 0) -> Fraction:
     return Fraction(event.squares[batch])
 
 
-def along(release: ChainRelease, chain: Iterable[int], later: Iterable[Any]) -> list[tuple[Ints, float]]:
+def along(release: HandChain, chain: Iterable[int], later: Iterable[Any]) -> list[tuple[Ints, float]]:
     """Everything that a release publishes along a chain, each with the deviation of its noise."""
     singles = release.singles(secret())
     rows = [release.row(item, gains, secret()) for item, gains in zip(chain, later, strict=True)]
@@ -316,167 +312,3 @@ def test_what_was_bought_as_a_chain_is_no_around_and_the_other_way_round(first: 
             begin[other](0)
     begin[others[0]](1)
     assert len(people.ledger.charges) == 2
-
-
-# Running sums, with weights for each batch.
-
-THREE = Schedule((2, 4, 6, 8))
-CHAIN = [0, 1]
-SIGMAS = (1e9, 1e9)
-
-
-def free() -> Ledger:
-    """Of a budget that nothing here uses up."""
-    return Ledger(Budget(1e9, 0.5, accountant="continuous-gaussian"))
-
-
-def running(clip: Clip | None = None, longest: int = 2) -> RunningChains:
-    clip = Clip() if clip is None else clip
-    weights = running_weights(THREE, 3, clip)
-    return RunningChains(ITEMS, longest, schedule=THREE, weights=weights, ledger=free(), clip=clip)
-
-
-def says(gains: Sequence[Sequence[float]]) -> Any:
-    """One person who says these numbers, one list after each item that joins."""
-
-    def walk(starts: Ints, items: Ints) -> Any:
-        rest = iter(gains)
-        return lambda item: np.array(next(rest), dtype=np.float64)[items]
-
-    return walk
-
-
-def wants(item: int) -> tuple[Floats, Any]:
-    """Somebody who wants one item, and it alone, until it joins."""
-    row = np.zeros(ITEMS)
-    row[item] = 1.0
-
-    def walk(starts: Ints, items: Ints) -> Any:
-        joined: list[int] = []
-
-        def after(one: int) -> Floats:
-            joined.append(one)
-            found: Floats = np.where(np.isin(items, joined), 0.0, row[items])
-            return found
-
-        return after
-
-    return row, walk
-
-
-@settings(deadline=None, max_examples=80)
-@given(
-    pair=st.tuples(*[st.tuples(vectors, st.lists(vectors, min_size=2, max_size=2))] * 2),
-    focus=st.lists(weighings, min_size=3, max_size=3),
-    clip=st.sampled_from(CLIPS[:1] + CLIPS[2:]),
-    batch=st.integers(0, 2),
-    comes=st.integers(0, 2),
-    singles=st.none() | st.integers(1, SHARES - 1),
-)
-def test_nobody_moves_running_sums_of_any_weights_by_more_than_her_batch_pays(
-    pair: Any, focus: list[list[int]], clip: Clip, batch: int, comes: int, singles: int | None
-) -> None:
-    """She may come early, in time or late; the squares of all sums of all releases are counted."""
-    found: list[list[tuple[Question, Published]]] = []
-    with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
-        patch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
-        for person, later in pair:
-            sums = running(clip)
-            for each, weights in enumerate(focus):
-                sums.ask([each, (each + 1) % ITEMS], batch=each, weights=np.array(weights))
-            seen: list[tuple[Question, Published]] = []
-            for number in range(3):
-                if number == comes:
-                    sums.add(person, says(later), batch=batch, indices=np.arange(ITEMS))
-                told = sums.release(number, SIGMAS, secret(), singles=singles)
-                seen += sorted(told.items())
-            found.append(seen)
-    whole = Fraction(0)
-    for (question, one), (same, other) in zip(*found, strict=True):
-        assert question == same
-        whole += squared(one.sums - other.sums, one.sigma)
-    paid = sum(
-        (charged(sums.ledger, f"people-{number:06d}", batch) for number in range(batch, 3)), Fraction(0)
-    )
-    assert whole <= paid
-
-
-def test_somebody_moves_running_sums_by_all_that_her_batch_pays(bare: None) -> None:
-    found = []
-    for item in (0, 3):
-        sums = running()
-        for batch in range(3):
-            sums.ask(CHAIN, batch=batch, weights=np.array([FULL, 7, 9, FULL]))
-        sums.add(*wants(item), batch=0)
-        found.append(
-            [
-                part
-                for number in range(3)
-                for part in sums.release(number, SIGMAS, secret(), singles=600).values()
-            ]
-        )
-    shift = sum((squared(a.sums - b.sums, a.sigma) for a, b in zip(*found, strict=True)), Fraction(0))
-    paid = sum((charged(sums.ledger, f"people-{number:06d}") for number in range(3)), Fraction(0))
-    assert (1 - Fraction(1, 10**12)) * paid < shift <= paid
-
-
-@pytest.mark.parametrize("weight", [1, 3, 77, 128, 255, FULL])
-def test_units_are_what_people_could_add(bare: None, weight: int) -> None:
-    """If everybody wants one item alone, its mean is 1 by every weight; so where batches have other weights."""
-    sums = running()
-    for batch, weights in enumerate(([weight, 1, 1, FULL], [FULL, weight, 9, 1], [weight] * ITEMS)):
-        sums.ask([1, 3], batch=batch, weights=np.array(weights))
-    for batch in range(3):
-        for _ in range(2):
-            sums.add(*wants(0), batch=batch)
-        told = sums.release(batch, SIGMAS, secret())
-        assert (told[SINGLES].units[1:] > 0).all()
-        means = told[SINGLES].sums / told[SINGLES].units
-        assert means.tolist() == [1.0, 0.0, 0.0, 0.0]
-        rest = told[Question(-1, (1, 3))]
-        assert (rest.sums / rest.units).tolist() == [1.0, 0.0, 0.0, 0.0], "nothing was lost"
-
-
-def test_who_comes_late_is_weighed_as_her_batch_was(bare: None) -> None:
-    """And who comes early as hers will be, though the next batch is asked about in another focus."""
-    sums = running()
-    sums.ask(CHAIN, batch=0, weights=np.array([64, 1, 1, 1]))
-    sums.ask(CHAIN, batch=1, weights=np.array([128, 2, 2, 2]))
-    often = running_weights(THREE, 3, Clip()).often
-    sums.add(*wants(0), batch=1)  # early
-    assert sums.release(0, SIGMAS, secret())[SINGLES].sums[0] == 0
-    sums.add(*wants(0), batch=0)  # late
-    sums.ask(CHAIN, batch=2)
-    found = sums.release(1, SIGMAS, secret())
-    assert found[SINGLES].sums[0] == often[0] * 256 + often[1] * 512
-    assert found[Question(0, ())].sums[0] == found[SINGLES].sums[0]
-    sums.add(*wants(0), batch=2)
-    assert sums.release(2, SIGMAS, secret())[SINGLES].sums[0] == often @ [256, 512, 1024]
-
-
-def test_running_sums_share_a_price_out_once(bare: None) -> None:
-    """What was kept when it was begun is how it goes on; a release that was drawn without it stays as it was."""
-    sums, rest = running(), Question(-1, (0, 1))
-    for batch in range(2):
-        sums.ask(CHAIN, batch=batch)
-    first = sums.release(0, SIGMAS, secret(), singles=700)
-    split = split_deviations(squared_shifts(ITEMS, Clip()), SIGMAS, Fraction(700, SHARES))
-    assert (first[SINGLES].sigma, first[rest].sigma) == split
-    again = sums.release(0, SIGMAS, secret(), singles=3)
-    assert (again[SINGLES].sigma, again[rest].sigma) == split
-    plain = sums.release(1, SIGMAS, secret())
-    assert plain[SINGLES].sigma == SIGMAS[0] == sums.release(1, SIGMAS, secret(), singles=3)[SINGLES].sigma
-
-
-@pytest.mark.parametrize("focus", BAD[:8], ids=str)
-def test_bad_weights_of_a_batch_are_refused(focus: Focus) -> None:
-    with pytest.raises(InvalidInput):
-        running().ask(CHAIN, batch=0, weights=focus.weights)
-
-
-@pytest.mark.parametrize("singles", [0, SHARES, 2 * SHARES, -1])
-def test_a_bad_share_of_singles_is_refused_before_it_is_kept(singles: int) -> None:
-    sums = running()
-    with pytest.raises(InvalidInput):
-        sums.release(0, SIGMAS, secret(), singles=singles)
-    sums.release(0, SIGMAS, secret(), singles=512)

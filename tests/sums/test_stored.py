@@ -18,10 +18,8 @@ from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
-from diminuendo.sums.chains.cost import squared_shifts
+from diminuendo.sums.chains.cost import UNIT, squared_shifts
 from diminuendo.sums.chains.focus import FULL, Focus
-from diminuendo.sums.chains.people.frozen import FrozenPeople
-from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule, equal
 from diminuendo.types import Ints
@@ -269,32 +267,6 @@ def test_a_chain_that_is_known_in_part_says_no_more(tmp_path: Path) -> None:
         people.ledger.close()
 
 
-def test_an_interrupted_row_is_counted_once(bare: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row that is published and not yet counted: nothing but the same row can be asked for; then all adds up."""
-    people = stored()
-    people.add([0.5, 0.2, 0.1, 0.3], np.arange(ITEMS), batch=0)
-    chain = people.release(0, [1], WIDE)
-    singles = chain.singles(secret())
-    for when in ("before", "after"):  # what is left has fallen
-
-        def interrupted(*given: Any, when: str = when, take: Any = FrozenPeople.take) -> None:
-            if when == "after":
-                take(*given)
-            raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch:
-            patch.setattr(FrozenPeople, "take", interrupted)
-            with pytest.raises(KeyboardInterrupt):
-                chain.row(0, [0.0, 0.1, 0.1, 0.0], secret())
-        assert chain.goes_on()
-        assert not chain.goes_on(rest=True)
-        with pytest.raises(InvalidInput, match="one release is one chain"):
-            chain.row(1, np.zeros(ITEMS), secret())
-    row = chain.row(0, [0.0, 0.2, 0.1, 0.3], secret())  # of the gains that were given first
-    assert row.tolist() == [512, 102, 0, 307]
-    assert (chain.rest(secret()) + row).tolist() == singles.tolist()
-
-
 def test_who_answers_between_two_rows_is_in_neither(bare: None) -> None:
     people = stored()
     people.add([0.5, 0.3, 0.2, 0.1], np.arange(ITEMS), batch=0)
@@ -316,30 +288,10 @@ def test_people_of_later_batches_are_not_in_an_earlier_release(bare: None) -> No
     people.add_rows(np.array([[0.0, 0.5], [0.0, 0.0]]), batch=2)
     assert people.release(1, [UNIT], WIDE).singles(secret()).tolist() == [2048 * UNIT, 0]
     assert people.release(2, [1, 10, 100], WIDE).singles(secret()).tolist() == [2048, 10_240 + 51_200]
-    twin = stored(n_items=2)
-    twin.restore(people.snapshot())
-    assert twin.release(2, [1, 10, 100], WIDE).singles(secret()).tolist() == [2048, 10_240 + 51_200]
-    twin.forget(before=1)
-    assert twin.release(3, [1, 10, 100], WIDE).singles(secret()).tolist() == [0, 10_240 + 51_200]
+    people.forget(before=1)
+    assert people.release(3, [1, 10, 100], WIDE).singles(secret()).tolist() == [0, 10_240 + 51_200]
     empty = stored(n_items=2).release(0, [UNIT], WIDE)
     assert empty.singles(secret()).tolist() == [0, 0]
-
-
-def test_altered_snapshots_are_refused() -> None:
-    people = stored()
-    people.add([0.5, 0.2, 0.1, 0.0], batch=0)
-    for which, by in enumerate((5000, 0, 5000, 5000, 5000)):
-        arrays = [array.copy() for array in people.entries.arrays()]
-        arrays[which][-1] += by
-        if by:
-            with pytest.raises(InvalidInput, match="altered"):
-                stored().restore(people.packed(arrays))
-    arrays = [array.copy() for array in people.entries.arrays()]
-    arrays[0][:] = -1
-    with pytest.raises(InvalidInput, match="altered"):
-        stored().restore(people.packed(arrays))
-    with pytest.raises(InvalidInput, match="snapshot"):
-        stored(n_items=7).restore(people.snapshot())
 
 
 def begin(people: PeopleByHand, number: Any, weights: Any, sigmas: tuple[float, float] = WIDE) -> Any:
@@ -363,7 +315,6 @@ def begin(people: PeopleByHand, number: Any, weights: Any, sigmas: tuple[float, 
         lambda people: begin(people, 0, [1], (0.0, 1.0)),
         lambda people: people.release(0, [1], WIDE).row(9, [], secret()),
         lambda people: people.release(0, [1], WIDE).row("1", [], secret()),
-        lambda people: people.release(0, [1], WIDE).row(0, [1.0], secret()),
         lambda people: stored(schedule=Schedule((1 << 55,))),
         lambda people: stored(clip=Clip("l1")),
     ],

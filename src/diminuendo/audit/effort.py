@@ -1,8 +1,7 @@
-"""Effort: how hard an audit tries, in one place, and how often it may cry wolf.
+"""Effort: how hard an audit tries, and how often it may raise a false alarm.
 
-`quick` is for every day: it finds what is badly broken, and takes two minutes for everything that is shipped.
-`full` comes closer to what is true. A false alarm is as rare in the one as in the other: what chance there is of it
-is shared by all tests of one audit, and less effort only means that less is shown.
+`quick` finds what is badly broken, and takes two minutes for everything that is shipped; `full` comes closer to the
+true epsilon. False alarms are equally rare: their probability is shared by all tests of one audit.
 """
 
 from __future__ import annotations
@@ -19,19 +18,36 @@ there are not more subjects."""
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is run for one learner."""
+    """How much an audit runs for one learner. `EFFORTS` has "quick" and "full".
+
+    Attributes
+    ----------
+    name : str
+        In `EFFORTS`.
+    scouts : int
+        Black box: runs of each world for each pair of adjacent inputs that may be the worst; 0: take the first.
+    training : int
+        Black box: rounds of each world from which the attacker learns a classifier.
+    scored : int
+        Black box: rounds of each world in which its guesses are counted.
+    paths : int
+        Pathwise: runs of one world that the other is made to follow, for each pair of adjacent inputs.
+    views : int
+        Exact: maximum number of runs to list all views.
+
+    Notes
+    -----
+    A whole audit accuses any learner that keeps its guarantee with probability at most 1/1000, at every effort
+    (Theorem U4 of docs/maths/audit.md). Less effort only shows less.
+
+    """
 
     name: str
     scouts: int
-    """Black box: runs of each world, for each pair of neighbours that may turn out to be the worst; 0: the first is."""
     training: int
-    """Black box: rounds of each world, of the chosen neighbours, from which the attacker learns what to look at."""
     scored: int
-    """Black box: rounds of each world in which guesses are counted."""
     paths: int
-    """Pathwise: runs of one world that the other is made to follow, for each pair of neighbours."""
     views: int
-    """Exact: how many runs are made at most to list all views; what takes more is not tried."""
 
 
 STARTING = 2

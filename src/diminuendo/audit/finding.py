@@ -1,12 +1,4 @@
-"""Findings: what one attack on one promise came to, and what counted guesses prove about epsilon.
-
-A finding never says that a learner is private. It says how large an epsilon the attacker can prove it to have at
-least, with what confidence, and whether that is more than was promised.
-
-An event that happens with chance p in one world and q in the other shows that epsilon is at least log((p - delta) / q).
-Chances are not known but counted, so p is taken as small and q as large as the counts allow (Clopper and Pearson), and
-the epsilon that remains is right except with the stated chance (docs/maths/audit.md, Theorems U1 and U2).
-"""
+"""Findings: what one attack on one guarantee showed, and what counted guesses prove about epsilon."""
 
 from __future__ import annotations
 
@@ -27,34 +19,63 @@ by 2**-53 of its value. Thousands of steps stay far below this; no fault worth f
 
 @dataclass(frozen=True)
 class Finding:
-    """One attack on one promise, and how far it got."""
+    """One attack on one guarantee, and how far it got. It never says that a learner is private.
+
+    Attributes
+    ----------
+    method : {"exact", "pathwise", "black box"}
+        Which attack.
+    subject : str
+        Whose guarantee.
+    about : str
+        Which adjacent inputs, in words.
+    claimed : float
+        The epsilon of the guarantee.
+    delta : float
+        At which delta.
+    shown : float
+        Lower bound on the true epsilon at this delta; 0 if nothing was shown.
+    confidence : float
+        Of the lower bound; 1 if nothing is left to chance.
+    runs : int
+        How many runs it took.
+    detail : dict
+        Further numbers.
+    uncharged : str
+        What the charge to the ledger does not cover, if the finding is about that. Then the guarantee has lost its
+        proof; epsilon itself may still be smaller (Theorem W4 of docs/maths/audit-paths.md).
+    silent : bool
+        Whether nothing was published that depends on users, so that nothing was tested.
+
+    Notes
+    -----
+    An event with probability p in one world and q in the other shows epsilon >= log((p - delta) / q); counts are
+    turned into bounds by Clopper and Pearson (Theorems U1 and U2 of docs/maths/audit.md).
+
+    Examples
+    --------
+    >>> from diminuendo.audit import Finding
+    >>> finding = Finding("black box", "mine", "item 0 / item 1", 1.0, 1e-6, shown=1.75, confidence=0.999, runs=500)
+    >>> print(finding)
+    claimed 1.00, attacker can show at least 1.75, VIOLATION (99.9 % confidence)
+
+    """
 
     method: str
-    """How: `exact`, `pathwise` or `black box`."""
     subject: str
-    """Whose promise: a learner, or one with its planted fault."""
     about: str
-    """Which neighbours, in words."""
     claimed: float
-    """The epsilon that was promised."""
     delta: float
     shown: float
-    """The true epsilon, at this delta, is at least this; 0 where nothing was shown."""
     confidence: float
-    """How surely; 1 where nothing is left to chance."""
     runs: int
-    """How many runs it took."""
     detail: dict[str, Any] = field(default_factory=dict)
-    """Plain numbers and words for those who want to know more."""
     uncharged: str = ""
-    """In words, what the charge does not cover, where the finding is about that: then `shown` is what it is worth, and
-    the promise has lost its proof; epsilon itself may still be smaller (docs/maths/audit-paths.md, Theorem W4)."""
     silent: bool = False
-    """Whether nothing was let out that depends on people, however long the runs: then nothing was tried."""
 
     @property
     def violation(self) -> bool:
-        """Whether more was shown than promised, beyond what rounding can do."""
+        """Whether more was shown than promised, beyond rounding."""
         return not self.shown <= self.claimed + EPSILON_ROUNDING * max(1.0, self.claimed)
 
     def __str__(self) -> str:
@@ -67,7 +88,7 @@ class Finding:
         return f"claimed {self.claimed:.2f}, attacker can show at least {self.shown:.2f}, {verdict} ({sure})"
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values; an epsilon without end is written as a word, which JSON has no number for."""
+        """Return the finding as plain values. An infinite epsilon is the word "infinite"."""
         return {
             "method": self.method,
             "learner": self.subject,

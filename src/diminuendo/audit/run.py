@@ -1,15 +1,15 @@
-"""The audit: every method against every promise, and what came of it.
+"""The audit: every method against every guarantee, and the findings.
 
 Each learner is attacked by each method that applies to it, also with contexts and exclusions where it takes them
-(variants.py); findings are put together and compared with what was promised. With planted faults it is the other way
-round: then the audit is what is put to the test, and fails where it overlooks one.
+(variants.py); findings are put together and compared with what was promised. With faults it is the other way round:
+learners have no noise (without_noise.py), and the audit fails where it overlooks one.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,11 +22,11 @@ from diminuendo._plugins import Carried
 from diminuendo.audit.black_box import black_box
 from diminuendo.audit.effort import FALSE_ALARM, MOST_SUBJECTS, Effort
 from diminuendo.audit.exact import exact
-from diminuendo.audit.faults import FAULTS, WITHOUT_NOISE, fault_called
 from diminuendo.audit.finding import Finding
 from diminuendo.audit.pathwise import pathwise
 from diminuendo.audit.subjects import Subject
 from diminuendo.audit.variants import learner_of, tried, tried_subject
+from diminuendo.audit.without_noise import WITHOUT_NOISE, without_noise
 from diminuendo.contract import cases_of
 from diminuendo.contract.releases import (
     check_a_snapshot_holds_what_was_learned,
@@ -45,24 +45,41 @@ METHODS: dict[str, Method] = {"black box": black_box, "pathwise": pathwise, "exa
 
 @dataclass(frozen=True)
 class Audit:
-    """All findings of one audit."""
+    """All findings of one audit.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The guarantee that was asked of every learner.
+    effort : str
+        Name of the effort.
+    seed : int
+        As given.
+    faults : bool
+        Whether learners were attacked without their noise, all of which should be found.
+    subjects : tuple of str
+        Learners and their variants, or learners without noise.
+    findings : tuple of Finding
+        One for each attack that applies.
+    promise_nothing : tuple of str
+        Learners that were left out, because they promise nothing.
+    unfit : dict of str to str
+        Learners of plug-ins that were not attacked, and why.
+
+    """
 
     epsilon: float
     delta: float
     effort: str
     seed: int
     faults: bool
-    """Whether faults were planted, all of which should be found."""
     subjects: tuple[str, ...]
-    """Learners, and behind them their variants; or planted faults."""
     findings: tuple[Finding, ...]
     promise_nothing: tuple[str, ...]
-    """Learners that were left out, because there is nothing to break."""
     unfit: dict[str, str] = field(default_factory=dict)
-    """Learners of plugins that were not attacked, and why: they publish nothing in time, or forget what was learned."""
 
     def about(self, subject: str) -> dict[str, Finding]:
-        """By method, the finding about that subject that comes closest to what is promised, or exceeds it most."""
+        """Return, by method, the finding about a subject that comes closest to its guarantee, or exceeds it most."""
         found: dict[str, Finding] = {}
         for finding in self.findings:
             if finding.subject == subject:
@@ -73,7 +90,7 @@ class Audit:
 
     @property
     def learners(self) -> list[str]:
-        """Whose promises were attacked; or planted faults."""
+        """Whose guarantees were attacked, or learners without noise."""
         return list(self.subjects) if self.faults else list(dict.fromkeys(map(learner_of, self.subjects)))
 
     @property
@@ -84,27 +101,27 @@ class Audit:
 
     @property
     def silent(self) -> list[str]:
-        """Subjects that let nothing out while they were watched, though they promise something: nothing was tried."""
+        """Subjects that published nothing while they were watched, so that nothing was tested."""
         quiet = {finding.subject for finding in self.findings if finding.silent and not finding.violation}
         return [subject for subject in self.subjects if subject in quiet and subject not in self.violators]
 
     @property
     def overlooked(self) -> list[str]:
-        """Planted faults that were not found."""
+        """Learners without noise that were not found."""
         return [subject for subject in self.subjects if subject not in self.violators] if self.faults else []
 
     @property
     def passed(self) -> bool:
-        """Nobody leaks more than promised, was silent or unfit; or, of planted faults, none was overlooked."""
+        """Whether no learner leaked more than promised, was silent or unfit; or missing noise was always found."""
         return not (self.overlooked if self.faults else [*self.violators, *self.silent, *self.unfit])
 
     @property
     def confidence(self) -> float:
-        """How sure it is that no learner was accused that keeps its promise."""
+        """Probability, at least, that no learner was accused that keeps its guarantee."""
         return 1.0 - FALSE_ALARM
 
     def as_json(self) -> dict[str, Any]:
-        """The whole audit as plain values, as it is written to files."""
+        """Return the audit as plain values, as files hold it."""
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -133,21 +150,58 @@ def audit(
     jobs: int = 1,
     progress: Callable[[str, int], Progress] | None = None,
 ) -> Audit:
-    """Attack the promises of these learners, or of all that promise anything; with `faults`, where faults are planted.
+    """Attack the guarantees of learners: list all views exactly, follow runs pathwise, and guess as a black box.
 
-    Runs are made at several places at once where `jobs` says so, and come out the same.
+    Parameters
+    ----------
+    names : sequence of str, optional
+        Learners. By default all that promise anything.
+    epsilon : float, default 1.0
+        What is asked of them.
+    delta : float, default 1e-6
+        What is asked of them.
+    effort : Effort
+        `EFFORTS["quick"]` or `EFFORTS["full"]`.
+    seed : int
+        Of all runs.
+    faults : bool, default False
+        Attack the learners without their noise instead: each must be found.
+    jobs : int, default 1
+        Runs at the same time; -1: one per core. Results do not depend on it.
+    progress : callable, optional
+        Called with a description and a number of attacks; returns what is called as they finish.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such learner, or more than 100 subjects.
+
+    Notes
+    -----
+    A violation is proved up to the stated confidence; the absence of violations proves nothing. The error rate is
+    that of the whole audit, 1/1000 (Theorem U4 of docs/maths/audit.md).
+
+    Examples
+    --------
+    >>> from diminuendo.audit import EFFORTS, audit
+    >>> found = audit(["random"], effort=EFFORTS["quick"], seed=1)  # slates that depend on nobody
+    >>> found.passed, [finding.method for finding in found.findings]
+    (True, ['black box', 'pathwise', 'exact'])
     """
-    known: Mapping[str, Any] = FAULTS if faults else LEARNERS
-    if faults:  # a learner stands for itself without its noise
-        names = [name + WITHOUT_NOISE if name in LEARNERS else name for name in names or FAULTS]
-    if unknown := [n for n in names or () if n not in known and not (faults and fault_called(n))]:
-        what = "planted fault" if faults else "learner"
-        also = "; and every learner, without its noise" if faults else ""
-        raise InvalidInput(f"There is no {what} called {unknown[0]!r}. There are: {', '.join(known)}{also}.")
+    if unknown := [name for name in names or () if name not in LEARNERS]:
+        raise InvalidInput(f"There is no learner called {unknown[0]!r}. There are: {', '.join(LEARNERS)}.")
+    if faults:
+        if not names:
+            raise InvalidInput("With faults, name the learners that are to be attacked without their noise.")
+        names = [without_noise(name).name for name in names]
     if jobs == 0:
         raise InvalidInput("jobs must be a number of runs at the same time, or -1 for one per core; got 0.")
     _validate.whole(seed, 0, None, "seed")
-    wanted = list(dict.fromkeys(names or known))
+    wanted = list(dict.fromkeys(names or LEARNERS))
     promising = [name for name in wanted if names or math.isfinite(promised(name, epsilon, delta, faults))]
     unfit = {} if faults else {name: why for name in promising if (why := why_unfit(name))}
     promising = [name for name in promising if name not in unfit]
@@ -193,10 +247,8 @@ def why_unfit(name: str) -> str:
 
 
 def subject_of(name: str, faults: bool) -> Subject:
-    """A learner, perhaps a variant of it, or one with a planted fault."""
-    found = fault_called(name) if faults else tried_subject(name)
-    assert found is not None, name
-    return found
+    """A learner, perhaps a variant of it, or without its noise."""
+    return without_noise(name.removesuffix(WITHOUT_NOISE)) if faults else tried_subject(name)
 
 
 def promised(name: str, epsilon: float, delta: float, faults: bool) -> float:

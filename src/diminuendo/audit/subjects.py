@@ -1,6 +1,6 @@
 """Subjects: what is put to the test, and how a scripted world is played to it.
 
-A subject makes learners: a shipped one, or one with a planted fault. `play` lets a learner meet a scripted world and
+A subject makes learners: a shipped one, or one with something changed. `play` lets a learner meet a scripted world and
 returns the view: everything that an onlooker gets to see. That is slates, with what chance they are said to have been
 drawn, probes, published sums, and whatever else a call returns or raises.
 """

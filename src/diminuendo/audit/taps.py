@@ -21,10 +21,9 @@ from unittest import mock
 
 import numpy as np
 
-from diminuendo.experts import lazy
 from diminuendo.experts.hedge import HedgeState
 from diminuendo.learners import epoch_greedy
-from diminuendo.learners.hedge import exploring, full
+from diminuendo.learners.hedge import exploring, full, lazy
 from diminuendo.learners.hedge.exploring import EVERYBODY, ExploringState
 from diminuendo.randomness import noise
 from diminuendo.randomness import rounded_normal as normal

@@ -23,16 +23,13 @@ PLOT = "audit.png"
 def audit_command(
     learner: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Which learner, or with --faults which fault or learner without noise; may be repeated. "
-            "Default: all."
-        ),
+        typer.Option(help="Which learner; may be repeated. Default: all that promise anything."),
     ] = None,
     epsilon: Annotated[float, typer.Option(help="The privacy budget that learners are given.")] = 1.0,
     delta: Annotated[float, typer.Option(help="The privacy budget that learners are given.")] = 1e-6,
     quick: Annotated[bool, typer.Option("--quick", help="About two minutes; less is shown.")] = False,
     faults: Annotated[
-        bool, typer.Option("--faults", help="Plant faults and see whether the audit finds them all.")
+        bool, typer.Option("--faults", help="Leave out these learners' noise; the audit must find it.")
     ] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all findings to this file.")] = None,
     out: Annotated[Path | None, typer.Option(help="Put plot and findings into this folder.")] = None,
@@ -42,7 +39,7 @@ def audit_command(
     ] = None,
     plugin: Plugins = None,
 ) -> None:
-    """Attack the guarantees of learners. Exit code 1 if one leaks more, or if a planted fault is overlooked."""
+    """Attack the guarantees of learners. Exit code 1 if one leaks more, or if missing noise is overlooked."""
     with loading():
         from diminuendo.audit import EFFORTS, audit
         from diminuendo.learners import Setting

@@ -26,7 +26,7 @@ def opened(
     """The streams that were named, and a word on what was read; in pieces, where that is said."""
     with loading():
         from diminuendo.streams import open_stream
-        from diminuendo.streams.tables.summary import ReadNote
+        from diminuendo.streams.was_read import ReadNote
     if in_pieces is not None:
         return [_opened_in_pieces(source, objective, items, how, in_pieces) for source in sources]
     with progress_bars() as bars, warnings.catch_warnings():

@@ -5,7 +5,7 @@
 
 from diminuendo.continuous.boosted import BoostedAscent
 from diminuendo.continuous.check import check
-from diminuendo.continuous.domains import Box, CappedSimplex, Domain, Polytope
+from diminuendo.continuous.domains import Box, CappedSimplex, Domain
 from diminuendo.continuous.frank_wolfe import Claim, MetaFrankWolfe
 from diminuendo.continuous.learner import PointDecision
 from diminuendo.continuous.objectives import (
@@ -13,10 +13,8 @@ from diminuendo.continuous.objectives import (
     MultilinearCoverage,
     MultilinearNoisyOr,
     multilinear,
-    multilinear_people,
 )
 from diminuendo.continuous.offline import frank_wolfe_offline, total_value
-from diminuendo.continuous.rounding import round_point
 from diminuendo.continuous.smooth import BudgetAllocation, ConcaveOfLinear, Quadratic
 
 __all__ = [
@@ -32,12 +30,9 @@ __all__ = [
     "MultilinearCoverage",
     "MultilinearNoisyOr",
     "PointDecision",
-    "Polytope",
     "Quadratic",
     "check",
     "frank_wolfe_offline",
     "multilinear",
-    "multilinear_people",
-    "round_point",
     "total_value",
 ]

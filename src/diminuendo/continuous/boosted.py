@@ -130,7 +130,62 @@ def _squares(facts: Facts, batches: int, square: float) -> float:
 
 
 class BoostedAscent(PointLearner):
-    """One leader over `domain`, for `rounds` rounds, fed with one gradient per person."""
+    """Boosted ascent: one gradient per user, one leader. The learner of points that we recommend.
+
+    Parameters
+    ----------
+    domain : Domain
+        Points that may be played.
+    rounds : int
+        Horizon.
+    gradient_bound : float
+        No gradient is longer; gradients that are longer are clipped. Public.
+    noise : {"gaussian", "laplace"}, optional
+        None: not private.
+    epsilon : float, default 1.0
+        Privacy budget.
+    delta : float, default 1e-6
+        For Gaussian noise.
+    releases : int, optional
+        Number of releases. By default the number with the least proved bound.
+    ledger : Ledger, optional
+        Charged when the learner is made. By default one in memory.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    name : str, default "boosted-ascent"
+        Name of the releases in the ledger.
+
+    Raises
+    ------
+    InvalidInput
+        If arguments do not go together.
+    OverBudget
+        If the ledger cannot pay.
+
+    Notes
+    -----
+    Replacing one round: (epsilon, delta)-DP with Gaussian and (epsilon, 0)-DP with Laplace noise, both in exact
+    integer arithmetic (Theorem C9 of docs/maths/continuous.md). Regret is Theorem C10; it holds also if users react
+    to what is played, and needs no smoothness.
+
+    References
+    ----------
+    Zhang et al. (2022), Stochastic continuous submodular maximization: boosting via non-oblivious function, ICML.
+    Agarwal & Singh (2017), The price of differential privacy for online learning, ICML.
+
+    Examples
+    --------
+    >>> from diminuendo import SeededCoins
+    >>> from diminuendo.continuous import BoostedAscent, CappedSimplex, multilinear
+    >>> import diminuendo as dim
+    >>> learner = BoostedAscent(
+    ...     CappedSimplex(3, total=2), 1_000, gradient_bound=1.0, noise="laplace", coins=SeededCoins(1)
+    ... )
+    >>> decision = learner.choose()
+    >>> learner.observe(decision, multilinear(dim.person(dim.NoisyOr(), {0: 0.5}, n_items=3)))
+    >>> decision.point.round(3).tolist(), learner.guarantee.delta, learner.guarantee.proof
+    ([0.5, 0.5, 0.5], 0.0, 'docs/maths/continuous.md, Theorem C9')
+    """
 
     plan: BoostedPlan
     _kinds = ("gaussian", "laplace")

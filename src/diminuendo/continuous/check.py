@@ -1,8 +1,7 @@
-"""Does an objective keep its promises on a box? Finds a counterexample, and says it in words.
+"""Checks an objective on points for what learners assume, on random points of a box.
 
-The promises: F(0) = 0, values in [0, 1], gradients that are those of the values, not negative (monotone), not rising
-when any entry rises (diminishing returns), no longer than `gradient_bound`, and changing no faster than `smoothness`.
-Points are random, with entries at the ends of the box among them: "nothing found" is evidence, not proof.
+Checked: F(0) = 0, values in [0, 1], gradients that match the values, are not negative (monotone), do not rise when any
+entry rises (diminishing returns), are no longer than `gradient_bound`, and change no faster than `smoothness`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,35 @@ DIFFERENCE = 1e-7
 def check(
     objective: DRObjective, box: Box | None = None, *, tries: int = 200, seed: int = 0
 ) -> Violation | None:
-    """The first violation found on `tries` random pairs of points in the box (by default the unit box), or None."""
+    """Look for a counterexample to what learners assume of an objective on points.
+
+    Parameters
+    ----------
+    objective : DRObjective
+        With `n`, `gradient_bound`, `smoothness`, `value` and `gradients`.
+    box : Box, optional
+        Where to look. By default the unit box.
+    tries : int, default 200
+        Number of random pairs of points.
+    seed : int, default 0
+        Seed of the points.
+
+    Returns
+    -------
+    Violation or None
+        The first violation found. None is evidence, not a proof.
+
+    Raises
+    ------
+    InvalidInput
+        If the box does not fit the objective.
+
+    Examples
+    --------
+    >>> from diminuendo.continuous import ConcaveOfLinear, check
+    >>> print(check(ConcaveOfLinear([0.5, 0.25])))
+    None
+    """
     n = _validate.positive_int(objective.n, "n of the objective")
     where = Box(np.ones(n)) if box is None else box
     if not isinstance(where, Box) or where.n != n:

@@ -1,14 +1,9 @@
-r"""Domains: the points that may be played. Compact, convex, and whatever lies below a point of it belongs to it too.
+"""Domains: the points that may be played. Compact, convex, and closed under taking less.
 
     Box(upper)                         0 <= x <= upper
     CappedSimplex(n, total, cap)       0 <= x <= cap, and entries add up to at most `total`
-    Polytope(matrix, limits, upper)    0 <= x <= upper, and matrix x <= limits
 
-Each projects many points at once, one per row. Box and simplex do so in closed form, to the rounding of floats. A
-polytope solves one least-distance problem per row by an active-set method (Lawson and Hanson), and the result is shrunk
-towards 0 until it is feasible; it is within TOLERANCE of the projection, relative to how far the point is away.
-
-References Lawson & Hanson (1974), Solving Least Squares Problems, chapter 23.
+Each projects many points at once, one per row, in closed form, to the rounding of floats.
 """
 
 from __future__ import annotations
@@ -18,7 +13,6 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from scipy import optimize
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
@@ -32,18 +26,32 @@ FARTHEST_POINT = 1e9
 
 
 class Domain(ABC):
-    """A compact convex set of points x >= 0 that contains 0 and everything below each of its points."""
+    """A compact convex set of points x >= 0 that contains 0 and everything below each of its points.
+
+    Attributes
+    ----------
+    n : int
+        Number of entries of a point.
+    upper : ndarray of float, shape (n,)
+        The largest value of each entry.
+    radius : float
+        Length of the longest point.
+    centre : ndarray of float, shape (n,)
+        Where learners begin: a multiple of `upper` (Lemma C0b of docs/maths/continuous.md).
+    spread : float
+        No point of the domain is further than this from the centre.
+
+    See Also
+    --------
+    Box, CappedSimplex
+
+    """
 
     n: int
-    """Entries of a point."""
     upper: Floats
-    """(n,) the largest value of each entry: the box around the domain."""
     radius: float
-    """The length of its longest point; where noted, an upper bound on it."""
     centre: Floats
-    """(n,) where to begin: a multiple of `upper`, not far from anything."""
     spread: float
-    """No point of the domain is further from the centre."""
 
     @abstractmethod
     def _project(self, points: Floats) -> Floats:
@@ -51,14 +59,44 @@ class Domain(ABC):
 
     @abstractmethod
     def maximise(self, direction: Any) -> Floats:
-        """A point x of the domain with the largest direction.x."""
+        """Return a point x of the domain with the largest direction @ x.
+
+        Parameters
+        ----------
+        direction : array of float, shape (n,)
+            Finite numbers.
+
+        Returns
+        -------
+        ndarray of float, shape (n,)
+
+        Raises
+        ------
+        InvalidInput
+            If the direction does not fit.
+        """
 
     @abstractmethod
     def _excess(self, point: Floats) -> float:
         """How far the constraints beyond the box are exceeded, relative to their limits."""
 
     def project(self, points: Any) -> Floats:
-        """The nearest points of the domain, one per row of an array (any, n)."""
+        """Return the nearest points of the domain.
+
+        Parameters
+        ----------
+        points : array of float, shape (any, n)
+            One point per row, with entries within 1e9.
+
+        Returns
+        -------
+        ndarray of float, shape (any, n)
+
+        Raises
+        ------
+        InvalidInput
+            If points do not fit, or are too far out for floats.
+        """
         rows = np.asarray(points, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.n:
             raise InvalidInput(f"Expected points in rows of {self.n} numbers; got shape {rows.shape}.")
@@ -69,7 +107,7 @@ class Domain(ABC):
         return self._project(rows)
 
     def contains(self, point: Any) -> bool:
-        """Whether a point belongs to the domain, up to rounding."""
+        """Return whether a point belongs to the domain, up to a relative rounding of 1e-9."""
         x = np.asarray(point, dtype=np.float64)
         if x.shape != (self.n,) or not np.isfinite(x).all():
             return False
@@ -94,7 +132,24 @@ class Domain(ABC):
 
 
 class Box(Domain):
-    """Every entry between 0 and its own upper limit."""
+    """The domain 0 <= x <= upper.
+
+    Parameters
+    ----------
+    upper : array of float, shape (n,)
+        Above 0.
+
+    Raises
+    ------
+    InvalidInput
+        If a limit is not a finite number above 0.
+
+    Examples
+    --------
+    >>> from diminuendo.continuous import Box
+    >>> Box([1.0, 2.0]).project([[0.5, 3.0]]).tolist()
+    [[0.5, 2.0]]
+    """
 
     def __init__(self, upper: Any) -> None:
         self.upper = _positive_row(upper, "upper")
@@ -109,7 +164,7 @@ class Box(Domain):
         return np.clip(points, 0.0, self.upper)
 
     def maximise(self, direction: Any) -> Floats:
-        """The corner where every entry that pays is full."""
+        """Return the corner where every entry with a positive direction is full."""
         return np.where(self._direction(direction) > 0, self.upper, 0.0)
 
     def _excess(self, point: Floats) -> float:
@@ -117,7 +172,29 @@ class Box(Domain):
 
 
 class CappedSimplex(Domain):
-    """Entries between 0 and `cap` that add up to at most `total`: a budget, or k slots (total = k, cap = 1)."""
+    """The domain 0 <= x <= cap with sum(x) <= total: a budget, or k slots (total = k, cap = 1).
+
+    Parameters
+    ----------
+    n : int
+        Number of entries.
+    total : float
+        Above 0.
+    cap : float, default 1.0
+        Above 0.
+
+    Raises
+    ------
+    InvalidInput
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> from diminuendo.continuous import CappedSimplex
+    >>> domain = CappedSimplex(4, total=2)
+    >>> domain.maximise([0.5, 3.0, -1.0, 2.0]).tolist(), domain.contains([1.0, 1.0, 1.0, 0.0])
+    ([0.0, 1.0, 0.0, 1.0], False)
+    """
 
     def __init__(self, n: int, total: float, cap: float = 1.0) -> None:
         self.n = _validate.positive_int(n, "n")
@@ -165,7 +242,7 @@ class CappedSimplex(Domain):
         return np.asarray(x * np.minimum(1.0, self.total / x.sum(axis=1, keepdims=True)))
 
     def maximise(self, direction: Any) -> Floats:
-        """The entries that pay most, filled one after the other."""
+        """Return the point whose best entries are filled one after the other."""
         c = self._direction(direction)
         order = np.argsort(-c, kind="stable")
         x = np.zeros(self.n)
@@ -174,75 +251,6 @@ class CappedSimplex(Domain):
 
     def _excess(self, point: Floats) -> float:
         return float(point.sum() / self.total - 1)
-
-
-class Polytope(Domain):
-    """Entries between 0 and their upper limits, with matrix x <= limits; matrix and limits are not negative.
-
-    `radius` is an upper bound: |x|^2 <= upper.x for every point, and the largest upper.x is a linear program.
-    """
-
-    def __init__(self, matrix: Any, limits: Any, upper: Any) -> None:
-        box = _positive_row(upper, "upper")
-        self.n = len(box)
-        self.matrix = np.array(matrix, dtype=np.float64, ndmin=2)
-        self.limits = _positive_row(limits, "limits")
-        if self.matrix.shape != (len(self.limits), self.n):
-            raise InvalidInput(
-                f"matrix must have one row per limit and one column per entry, {(len(self.limits), self.n)}; "
-                f"got shape {self.matrix.shape}."
-            )
-        if not (np.isfinite(self.matrix).all() and (self.matrix >= 0).all()):
-            raise InvalidInput(
-                "matrix must hold finite numbers from 0 on: else less would not always be allowed."
-            )
-        room = np.divide(
-            self.limits[:, None], self.matrix, out=np.full(self.matrix.shape, np.inf), where=self.matrix > 0
-        )
-        self.upper = np.minimum(box, room.min(axis=0))
-        for array in (self.matrix, self.upper):
-            array.flags.writeable = False
-        # The solver's own tolerance is 1e-7.
-        longest = float(self.upper @ self.maximise(self.upper)) * (1 + 1e-6)
-        self.radius = min(float(np.linalg.norm(self.upper)), math.sqrt(longest))
-        self._find_centre(min(float(self.upper @ self.upper), longest))
-
-    def __repr__(self) -> str:
-        return f"<Polytope: {self.n} entries, {len(self.limits)} limits>"
-
-    def _project(self, points: Floats) -> Floats:
-        return np.array([self._nearest(point) for point in points]).reshape(points.shape)
-
-    def _nearest(self, point: Floats) -> Floats:
-        """Least distance: minimise |y| subject to rows y >= sides, x = point + y; by non-negative least squares."""
-        close = self._shrunk(np.clip(point, 0.0, self.upper))
-        scale = float(np.linalg.norm(close - point))  # the solver sees distances of at most 1
-        if scale == 0.0:
-            return close
-        rows = np.vstack([-self.matrix, -np.eye(self.n), np.eye(self.n)])
-        sides = np.concatenate([self.matrix @ point - self.limits, point - self.upper, -point]) / scale
-        system = np.vstack([rows.T, sides])
-        goal = np.zeros(self.n + 1)
-        goal[-1] = 1.0
-        weights, _ = optimize.nnls(system, goal, maxiter=30 * system.shape[1])
-        residual = system @ weights - goal
-        x = point - scale * residual[:-1] / residual[-1]
-        return self._shrunk(np.clip(x, 0.0, self.upper))
-
-    def _shrunk(self, point: Floats) -> Floats:
-        """The point, or the first on its way to 0 that is feasible."""
-        used = float((self.matrix @ point / self.limits).max(initial=0.0))
-        return point / used if used > 1 else point
-
-    def maximise(self, direction: Any) -> Floats:
-        """The best point in that direction, by linear programming."""
-        c = self._direction(direction)
-        bounds = [(0.0, float(top)) for top in self.upper]
-        found = optimize.linprog(-c, A_ub=self.matrix, b_ub=self.limits, bounds=bounds, method="highs")
-        return self._shrunk(np.clip(np.asarray(found.x, dtype=np.float64), 0.0, self.upper))
-
-    def _excess(self, point: Floats) -> float:
-        return float((self.matrix @ point / self.limits).max(initial=0.0) - 1)
 
 
 def _positive_row(values: Any, name: str) -> Floats:

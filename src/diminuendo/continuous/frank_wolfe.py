@@ -44,7 +44,15 @@ NoiseKind = Literal["gamma", "gaussian"]
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says of Algorithm 4 with these parameters, its constant taken as 1."""
+    """What the paper says of Algorithm 4 with these parameters, its constant taken as 1.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The privacy that it claims.
+    regret : float
+        The regret that it claims.
+    """
 
     epsilon: float
     delta: float
@@ -52,9 +60,65 @@ class Claim:
 
 
 class MetaFrankWolfe(PointLearner):
-    """K copies of an online linear maximiser over `domain`, for `rounds` rounds.
+    """Algorithm 4: K copies of an online linear maximiser climb a DR-submodular function together.
 
-    To read it: `paper.algorithms.continuous` and `meta_frank_wolfe`.
+    To read it: `paper.algorithms.continuous` and `meta_frank_wolfe`. `BoostedAscent` is what we recommend.
+
+    Parameters
+    ----------
+    domain : Domain
+        Points that may be played.
+    rounds : int
+        Horizon.
+    gradient_bound : float
+        No gradient is longer; gradients that are longer are clipped. Public.
+    smoothness : float
+        Lipschitz constant of gradients. Public.
+    noise : {"gaussian", "gamma"}, optional
+        None: not private.
+    calibration : {"tight", "paper"}, default "tight"
+        "paper": as printed, with Gamma-norm noise, its own number of copies and a release after every round.
+    epsilon : float, default 1.0
+        Privacy budget.
+    delta : float, default 1e-6
+        For Gaussian noise.
+    copies, releases : int, optional
+        By default those with the least proved bound.
+    ledger : Ledger, optional
+        Charged when the learner is made. By default one in memory.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    name : str, default "frank-wolfe"
+        Name of the releases in the ledger.
+
+    Raises
+    ------
+    InvalidInput
+        If arguments do not go together.
+    OverBudget
+        If the ledger cannot pay.
+
+    Notes
+    -----
+    Replacing one round: "gaussian" is (epsilon, delta)-DP in exact integer arithmetic, all copies released together
+    (Theorem C2 of docs/maths/continuous.md). "gamma" is (epsilon, 0)-DP in real arithmetic only (Theorem C1); it is
+    drawn in floats. Regret is Theorems C3, C5 and C6.
+
+    References
+    ----------
+    Perez-Salazar & Cummings (2021), AISTATS, Algorithm 4. Chen, Hassani & Karbasi (2018), Online continuous
+    submodular maximization, AISTATS.
+
+    Examples
+    --------
+    >>> from diminuendo import SeededCoins
+    >>> from diminuendo.continuous import Box, ConcaveOfLinear, MetaFrankWolfe
+    >>> learner = MetaFrankWolfe(
+    ...     Box([1.0, 1.0]), 100, gradient_bound=1.0, smoothness=1.0, noise="gaussian", coins=SeededCoins(1)
+    ... )
+    >>> learner.observe(learner.choose(), ConcaveOfLinear([0.5, 0.25]))
+    >>> round(learner.guarantee.epsilon, 6), learner.guarantee.delta, learner.guarantee.proof
+    (1.0, 1e-06, 'docs/maths/continuous.md, Theorem C2')
     """
 
     plan: frank_wolfe_plan.FrankWolfePlan
@@ -124,7 +188,7 @@ class MetaFrankWolfe(PointLearner):
 
     @property
     def claim(self) -> Claim | None:
-        """What the paper claims, for pure privacy only. The diameter is taken as sqrt(2) radius, the most it can be."""
+        """What the paper claims, for Gamma-norm noise only. The diameter is taken as sqrt(2) * radius, its maximum."""
         if self.noise != "gamma":
             return None
         facts, radius = self.facts, self.facts.radius

@@ -1,8 +1,8 @@
-"""The rounds of learners that play points: choose, observe, replay; late and second answers; snapshots.
+"""The rounds of learners that play points: choose, observe, replay, snapshots.
 
 What is played follows from running sums of gradients alone. Points change only when sums are released, after batches of
-rounds that are fixed beforehand; an answer counts until the batch of its round closes, which a later `choose` does. A
-subclass says which points a person is asked about, and what is played when sums come out.
+rounds that are fixed beforehand; feedback counts until the batch of its round closes, which a later `choose` does. A
+subclass defines at which points users are asked for gradients, and what is played when sums are released.
 """
 
 from __future__ import annotations
@@ -34,16 +34,28 @@ from diminuendo.types import Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointDecision:
-    """What `choose` returns: the point to play, and the ticket with which to answer."""
+    """What `choose` returns: the point to play, and the identity with which to report feedback.
+
+    Attributes
+    ----------
+    round : int
+        From 0.
+    point : ndarray of float, shape (n,)
+        Read-only.
+
+    """
 
     round: int
-    """The number of the round, counted from 0."""
     point: Floats = field(repr=False)
-    """The point, an array of shape (n,) that cannot be written to."""
 
 
 class PointLearner(ABC):
-    """Plays points of a domain for a number of rounds that is fixed beforehand."""
+    """Base class of learners that play points of a domain, for a number of rounds that is fixed beforehand.
+
+    See Also
+    --------
+    BoostedAscent, MetaFrankWolfe
+    """
 
     plan: Any
     """Public, with a `schedule`, whose last batch is never released, and a `bound` on the regret."""
@@ -101,17 +113,17 @@ class PointLearner(ABC):
 
     @property
     def rounds(self) -> int:
-        """How many decisions were made so far."""
+        """The number of decisions so far."""
         return int(self._issued[0])
 
     @property
     def event(self) -> Event | None:
-        """What the whole run costs; paid for when the learner was made."""
+        """The cost of the whole run, charged when the learner was made; None without noise."""
         return self._sums.event
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is proved about everything this learner lets out."""
+        """What is proved about everything that this learner publishes. `exact` is False for Gamma-norm noise."""
         if self.event is None:
             return no_privacy(self.coins.secure)
         exact, budget, proof = (
@@ -123,13 +135,13 @@ class PointLearner(ABC):
         return Guarantee(worth, budget.delta, str(self._unit), proof, self.coins.secure, exact=exact)
 
     def bound(self) -> float:
-        """No more than this is, in expectation, (1 - 1/e) of the best fixed point's payoff minus ours."""
+        """Return the proved bound on expected regret against (1 - 1/e) of the best fixed point, over all rounds."""
         return float(self.plan.bound(self.facts))
 
     @property
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """The public numbers that it runs with."""
+        """The public numbers that it runs with, by name."""
 
     @abstractmethod
     def _follow(self, sums: Floats, rounds: int) -> None:
@@ -147,7 +159,17 @@ class PointLearner(ABC):
         """Public coins for the round at that place of the open batch, whether it will be answered or not."""
 
     def choose(self) -> PointDecision:
-        """The point for the next person. Batches close here and nowhere else."""
+        """Return the point for the next user. Batches close here and nowhere else.
+
+        Returns
+        -------
+        PointDecision
+
+        Raises
+        ------
+        InvalidInput
+            If all rounds are over.
+        """
         with self._guard.lock:
             self._admit(1)
             number = self.rounds
@@ -160,7 +182,26 @@ class PointLearner(ABC):
             return PointDecision(number, self._point)
 
     def observe(self, decision: PointDecision, objective: DRObjective) -> None:
-        """What the person feels about points. Late and second answers change nothing, and look the same."""
+        """Report a user's objective on points.
+
+        Parameters
+        ----------
+        decision : PointDecision
+            As `choose` returned it.
+        objective : DRObjective
+            Asked for gradients at points that the learner chooses; they are clipped to `gradient_bound`.
+
+        Raises
+        ------
+        WrongFeedback
+            If the objective has no gradients.
+        InvalidInput
+            If the decision is not of this learner.
+
+        Notes
+        -----
+        Late and repeated feedback changes nothing and looks the same.
+        """
         with self._guard.asking():  # foreign code: whatever Exception it raises is what this person said
             gradients: Any = said_by(lambda: getattr(objective, "gradients", None))
         if not callable(gradients):
@@ -182,7 +223,23 @@ class PointLearner(ABC):
                 self._sums.add(said)
 
     def replay(self, objectives: Sequence[DRObjective]) -> Floats:
-        """Choose and observe for all of them; returns the points, (rounds, n)."""
+        """Choose and observe for all users.
+
+        Parameters
+        ----------
+        objectives : sequence of DRObjective
+            In the order of arrival.
+
+        Returns
+        -------
+        ndarray of float, shape (rounds, n)
+            The points.
+
+        Raises
+        ------
+        InvalidInput
+            If fewer rounds are left.
+        """
         self._admit(len(objectives))
         points = np.empty((len(objectives), self.domain.n))
         for t, objective in enumerate(objectives):
@@ -228,15 +285,27 @@ class PointLearner(ABC):
         self._point.flags.writeable = False
 
     def snapshot(self) -> bytes:
-        """All that was learned, without any secret randomness. As private as what people said."""
+        """Return all that was learned, without secret randomness. As private as users' feedback."""
         sums = np.frombuffer(self._sums.snapshot(), dtype=np.uint8)
         return snapshots.packed(self._made_with(), [*self._arrays(), sums])
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of a learner that was made with the same arguments.
 
-        With the same ledger, releases that were made since are published as they were. To go on with another ledger
-        from a snapshot that somebody else goes on from too is a second run, which nobody paid for.
+        Parameters
+        ----------
+        snapshot : bytes
+            As `snapshot` returned it.
+
+        Raises
+        ------
+        InvalidInput
+            If the snapshot does not fit.
+
+        Notes
+        -----
+        With the same ledger, releases that were made since are published as they were. With another ledger it would
+        be a second run, which nobody paid for.
         """
         *found, sums = snapshots.read(snapshot, self._made_with())
         mine = self._arrays()

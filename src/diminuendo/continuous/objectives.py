@@ -22,40 +22,70 @@ from diminuendo.errors import InvalidInput
 from diminuendo.objectives.coverage import CoverageTable
 from diminuendo.objectives.noisy_or import NoisyOrTable
 from diminuendo.objectives.person import Person
-from diminuendo.streams.people import People
 from diminuendo.types import Floats
 
 
 @runtime_checkable
 class DRObjective(Protocol):
-    """What one person feels about points."""
+    """Protocol of objectives on points: monotone functions with diminishing returns (DR-submodular).
+
+    F(0) = 0, values in [0, 1], gradients that are not negative and do not rise when any entry rises. `check` looks
+    for violations. Regret bounds need these properties; privacy does not.
+
+    Attributes
+    ----------
+    n : int
+        Number of entries of a point.
+    gradient_bound : float
+        No gradient is longer.
+    smoothness : float
+        Gradients at x and y differ by at most `smoothness` * |x - y| (Lemma C0 of docs/maths/continuous.md).
+    """
 
     @property
     def n(self) -> int:
-        """Entries of a point."""
+        """Number of entries of a point."""
         ...
 
     @property
     def gradient_bound(self) -> float:
-        """No gradient is longer."""
+        """Upper bound on the length of gradients."""
         ...
 
     @property
     def smoothness(self) -> float:
-        """How fast gradients may change."""
+        """Lipschitz constant of the gradient."""
         ...
 
     def value(self, point: Any) -> float:
-        """F(point), in [0, 1]."""
+        """Return F(point), in [0, 1]."""
         ...
 
     def gradients(self, points: Floats) -> Floats:
-        """The gradient at every row of `points`; both (any, n)."""
+        """Return the gradient at every row of `points`; both of shape (any, n)."""
         ...
 
 
 class MultilinearNoisyOr:
-    r"""The chance that something shown is clicked: :math:`F(x) = 1 - \prod_a (1 - p_a x_a)`."""
+    """Multilinear extension of noisy-or: F(x) = 1 - prod over a of (1 - p_a x_a).
+
+    Parameters
+    ----------
+    probabilities : array of float, shape (n,)
+        Click probabilities p_a in [0, 1]; x_a is the probability that item a is shown, independently of the others.
+
+    Raises
+    ------
+    InvalidInput
+        If probabilities are not in [0, 1].
+
+    Examples
+    --------
+    >>> from diminuendo.continuous import MultilinearNoisyOr
+    >>> user = MultilinearNoisyOr([0.5, 1.0])
+    >>> user.value([1.0, 0.5]), user.gradients([[1.0, 0.5]]).tolist()
+    (0.75, [[0.25, 0.5]])
+    """
 
     def __init__(self, probabilities: Any) -> None:
         p = unit_numbers(probabilities, "probabilities", 1)
@@ -71,12 +101,12 @@ class MultilinearNoisyOr:
         return f"<MultilinearNoisyOr over {self.n} items>"
 
     def value(self, point: Any) -> float:
-        """F(point)."""
+        """Return F(point)."""
         x = one_point(point, self.n)
         return float(1 - np.prod(1 - self._chances * x[self._items]))
 
     def gradients(self, points: Floats) -> Floats:
-        """p_a times the chance that nothing else is clicked."""
+        """Return the gradient at every row: p_a times the probability that nothing else is clicked."""
         x = many_points(points, self.n)
         out = np.zeros(x.shape)
         out[:, self._items] = self._chances * products_of_others(1 - self._chances * x[:, self._items])
@@ -84,10 +114,26 @@ class MultilinearNoisyOr:
 
 
 class MultilinearCoverage:
-    r"""How much of what a person cares about is covered: :math:`F(x) = \sum_u w_u (1 - \prod_{a \ni u} (1 - x_a))`.
+    """Multilinear extension of coverage: F(x) = sum over topics u of w_u (1 - prod over items a with u of (1 - x_a)).
 
-    `weights` are hers, one per topic, adding up to at most 1; `incidence` is public: item x topic, non-zero where the
-    item has the topic.
+    Parameters
+    ----------
+    weights : array of float, shape (n_topics,)
+        The user's weights on topics, in [0, 1], adding up to at most 1.
+    incidence : array, shape (n, n_topics)
+        Public: non-zero where the item has the topic.
+
+    Raises
+    ------
+    InvalidInput
+        If shapes or weights do not fit.
+
+    Examples
+    --------
+    >>> from diminuendo.continuous import MultilinearCoverage
+    >>> user = MultilinearCoverage([0.5, 0.5], [[1, 0], [1, 1]])
+    >>> user.value([0.5, 0.5])
+    0.625
     """
 
     def __init__(self, weights: Any, incidence: Any) -> None:
@@ -112,12 +158,12 @@ class MultilinearCoverage:
         return f"<MultilinearCoverage over {self.n} items>"
 
     def value(self, point: Any) -> float:
-        """F(point)."""
+        """Return F(point)."""
         x = one_point(point, self.n)
         return float(sum(weight * (1 - np.prod(1 - x[items])) for weight, items in self._topics))
 
     def gradients(self, points: Floats) -> Floats:
-        """For each topic of an item, its weight times the chance that no other item covers it."""
+        """Return the gradient at every row: weights times the probability that no other item covers the topic."""
         x = many_points(points, self.n)
         out = np.zeros(x.shape)
         for weight, items in self._topics:
@@ -126,7 +172,29 @@ class MultilinearCoverage:
 
 
 def multilinear(person: Person) -> MultilinearNoisyOr | MultilinearCoverage:
-    """The multilinear extension of one person's objective: noisy-or or coverage."""
+    """Return the multilinear extension of a user's objective.
+
+    Parameters
+    ----------
+    person : Person
+        Of noisy-or or coverage.
+
+    Returns
+    -------
+    MultilinearNoisyOr or MultilinearCoverage
+
+    Raises
+    ------
+    InvalidInput
+        For other families, which have no closed form here.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> from diminuendo.continuous import multilinear
+    >>> multilinear(dim.person(dim.NoisyOr(), {0: 0.5, 2: 1.0}, n_items=3)).value([1.0, 0.0, 0.5])
+    0.75
+    """
     table, row = (person.table, person.index) if isinstance(person, Person) else (None, 0)
     if isinstance(table, NoisyOrTable):
         low, high = table.starts[row], table.starts[row + 1]
@@ -148,11 +216,6 @@ def multilinear(person: Person) -> MultilinearNoisyOr | MultilinearCoverage:
     raise InvalidInput(
         "Only people of noisy-or and coverage have a multilinear extension in closed form here."
     )
-
-
-def multilinear_people(people: People) -> list[MultilinearNoisyOr | MultilinearCoverage]:
-    """The multilinear extension of everybody's objective, in the order of the stream."""
-    return [multilinear(person) for person in people]
 
 
 # What the objectives share.

@@ -1,8 +1,5 @@
-"""Hindsight for continuous objectives: the continuous greedy algorithm on the sum of everybody's.
+"""Hindsight for continuous objectives: the continuous greedy algorithm on the sum of all users' objectives.
 
-Frank and Wolfe's steps, each of 1/steps towards the point that the gradient likes best, reach (1 - 1/e) of the best,
-up to smoothness * radius^2 / (2 steps) per person (docs/maths/continuous.md, Theorem C3 with regret 0). It looks at
-what everybody feels, so it is a yardstick, outside of every guarantee.
 References Bian, Mirzasoleiman, Buhmann & Krause (2017), AISTATS; Calinescu, Chekuri, Pal & Vondrak (2011), SICOMP 40.
 """
 
@@ -20,7 +17,40 @@ from diminuendo.types import Floats
 
 
 def frank_wolfe_offline(objectives: Sequence[DRObjective], domain: Domain, steps: int = 100) -> Floats:
-    """A point worth at least (1 - 1/e) of the best fixed point for all objectives together, up to 1/steps."""
+    """Return a point worth at least (1 - 1/e) of the best fixed point for all users together. Not private.
+
+    Parameters
+    ----------
+    objectives : sequence of DRObjective
+        All users.
+    domain : Domain
+        Points that may be played.
+    steps : int, default 100
+        Number of Frank-Wolfe steps.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+        The mean value falls short by at most smoothness * radius**2 / (2 * steps) (Theorem C3 of
+        docs/maths/continuous.md with regret 0).
+
+    Raises
+    ------
+    InvalidInput
+        If objectives do not fit the domain.
+
+    References
+    ----------
+    Bian, Mirzasoleiman, Buhmann & Krause (2017), Guaranteed non-convex optimization: submodular maximization over
+    continuous domains, AISTATS.
+
+    Examples
+    --------
+    >>> from diminuendo.continuous import CappedSimplex, MultilinearNoisyOr, frank_wolfe_offline
+    >>> users = [MultilinearNoisyOr([1.0, 0.0, 0.5]), MultilinearNoisyOr([0.0, 1.0, 0.0])]
+    >>> frank_wolfe_offline(users, CappedSimplex(3, total=2), steps=10).round(6).tolist()
+    [1.0, 1.0, 0.0]
+    """
     _validate.positive_int(steps, "steps")
     people = _distinct(objectives, domain.n)
     x = np.zeros(domain.n)
@@ -33,7 +63,25 @@ def frank_wolfe_offline(objectives: Sequence[DRObjective], domain: Domain, steps
 
 
 def total_value(objectives: Sequence[DRObjective], point: Floats) -> float:
-    """What a point is worth to everybody together."""
+    """Return the sum of all users' values of a point.
+
+    Parameters
+    ----------
+    objectives : sequence of DRObjective
+        All users.
+    point : array of float, shape (n,)
+        A point.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from diminuendo.continuous import ConcaveOfLinear, total_value
+    >>> round(total_value([ConcaveOfLinear([1.0], curve="rational")] * 3, [1.0]), 6)
+    1.5
+    """
     x = one_point(point, len(np.asarray(point)))
     return float(sum(times * objective.value(x) for objective, times in _distinct(objectives, len(x))))
 

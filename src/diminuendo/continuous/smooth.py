@@ -20,9 +20,28 @@ from diminuendo.types import Floats
 
 
 class Quadratic:
-    r""":math:`F(x) = h \cdot x + x \cdot H x / 2` on 0 <= x <= upper, with no positive entry in H. Need not be concave.
+    """Quadratic objective on 0 <= x <= upper: F(x) = h @ x + x @ H @ x / 2, with no positive entry in H.
 
-    It is monotone there if and only if h + H upper >= 0, and then largest at `upper`; both are checked.
+    Parameters
+    ----------
+    linear : array of float, shape (n,)
+        h, not negative.
+    hessian : array of float, shape (n, n)
+        H, symmetric. F need not be concave.
+    upper : float or array of float, default 1.0
+        The box on which F is defined.
+
+    Raises
+    ------
+    InvalidInput
+        If F is not monotone on the box (h + H @ upper >= 0), exceeds 1 there, or shapes do not fit.
+
+    Examples
+    --------
+    >>> from diminuendo.continuous import Quadratic
+    >>> user = Quadratic([0.5, 0.5], [[0.0, -0.25], [-0.25, 0.0]])
+    >>> user.value([1.0, 1.0]), user.gradients([[1.0, 1.0]]).tolist()
+    (0.75, [[0.25, 0.25]])
     """
 
     def __init__(self, linear: Any, hessian: Any, upper: Any = 1.0) -> None:
@@ -53,12 +72,12 @@ class Quadratic:
         return f"<Quadratic of {self.n} entries>"
 
     def value(self, point: Any) -> float:
-        """F(point)."""
+        """Return F(point)."""
         x = one_point(point, self.n)
         return float(self._linear @ x + x @ self._hessian @ x / 2)
 
     def gradients(self, points: Floats) -> Floats:
-        """h + H x."""
+        """Return the gradient h + H @ x at every row."""
         return np.asarray(self._linear + many_points(points, self.n) @ self._hessian)
 
 
@@ -80,7 +99,28 @@ CURVES = {
 
 
 class ConcaveOfLinear:
-    r""":math:`F(x) = \phi(w \cdot x)` with a curve of CURVES: the more there is, the less one more is worth."""
+    """Concave function of a weighted sum: F(x) = phi(w @ x).
+
+    Parameters
+    ----------
+    weights : array of float, shape (n,)
+        w, not negative.
+    curve : {"exponential", "rational"}, default "exponential"
+        phi(s) = 1 - exp(-s), or s / (1 + s).
+
+    Raises
+    ------
+    InvalidInput
+        If a weight is negative.
+    UnknownName
+        If there is no such curve.
+
+    Examples
+    --------
+    >>> from diminuendo.continuous import ConcaveOfLinear
+    >>> ConcaveOfLinear([0.5, 0.5], curve="rational").value([1.0, 1.0])
+    0.5
+    """
 
     def __init__(self, weights: Any, curve: str = "exponential") -> None:
         self._weights = positive_numbers(weights, "weights")
@@ -93,20 +133,35 @@ class ConcaveOfLinear:
         return f"<ConcaveOfLinear of {self.n} entries>"
 
     def value(self, point: Any) -> float:
-        """F(point)."""
+        """Return F(point)."""
         return float(self._curve.value(self._weights @ one_point(point, self.n)))
 
     def gradients(self, points: Floats) -> Floats:
-        """w times the slope at w.x."""
+        """Return the gradient at every row: w times the slope at w @ x."""
         steep = self._curve.slope(many_points(points, self.n) @ self._weights)
         return np.asarray(np.outer(steep, self._weights))
 
 
 class BudgetAllocation:
-    r"""How many targets are reached: :math:`F(x) = \sum_t w_t (1 - \prod_s (1 - p_{st})^{x_s})`.
+    """Targets that a budget reaches: F(x) = sum over targets t of w_t (1 - prod over sources s of (1 - p_st)**x_s).
 
-    x_s is what is spent on source s; each unit of it reaches target t with probability p_st < 1. `weights` of targets
-    add up to at most 1.
+    Parameters
+    ----------
+    probabilities : array of float, shape (n, n_targets)
+        p_st in [0, 1): the probability that one unit spent on source s reaches target t.
+    weights : array of float, shape (n_targets,), optional
+        Of targets, adding up to at most 1. By default equal.
+
+    Raises
+    ------
+    InvalidInput
+        If shapes, probabilities or weights do not fit.
+
+    Examples
+    --------
+    >>> from diminuendo.continuous import BudgetAllocation
+    >>> round(BudgetAllocation([[0.5], [0.5]]).value([1.0, 1.0]), 6)
+    0.75
     """
 
     def __init__(self, probabilities: Any, weights: Any = None) -> None:
@@ -127,12 +182,12 @@ class BudgetAllocation:
         return f"<BudgetAllocation of {self.n} sources>"
 
     def value(self, point: Any) -> float:
-        """F(point)."""
+        """Return F(point)."""
         reached = -np.expm1(-(one_point(point, self.n) @ self._strength))
         return float(min(1.0, reached @ self._weights))
 
     def gradients(self, points: Floats) -> Floats:
-        """For each source, what it adds on targets that are not reached yet."""
+        """Return the gradient at every row: what each source adds on targets that are not reached yet."""
         missed = np.exp(-(many_points(points, self.n) @ self._strength))
         return np.asarray((missed * self._weights) @ self._strength.T)
 

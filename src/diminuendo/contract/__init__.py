@@ -27,7 +27,25 @@ CHECKS: tuple[Check, ...] = tuple(
 
 
 def cases_of(entry: AnyEntry) -> list[Case]:
-    """A learner with each kind of feedback that it reads."""
+    """Return the cases on which the contract checks a learner: one for each kind of feedback that it reads.
+
+    Parameters
+    ----------
+    entry : Entry
+        A learner.
+
+    Returns
+    -------
+    list of Case
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> from diminuendo.contract import CHECKS, cases_of
+    >>> cases_of(dim.LEARNERS["random"])
+    [random, bandit, random, click, random, full]
+    >>> CHECKS[0](cases_of(dim.LEARNERS["random"])[0])  # raises AssertionError if the learner breaks it
+    """
     return [Case(entry, feedback) for feedback in sorted(entry.reads)]
 
 

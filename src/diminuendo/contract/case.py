@@ -21,42 +21,56 @@ PEOPLE = taste_groups(300, N_ITEMS, groups=4, items_per_group=5, seed=1)
 
 
 class Case:
-    """A learner with one kind of feedback, and fresh learners of it."""
+    """A learner with one kind of feedback, as the contract checks it.
+
+    Parameters
+    ----------
+    kind : Entry
+        The learner.
+    feedback : {"full", "bandit", "click"}
+        What users report.
+
+    Attributes
+    ----------
+    kind, feedback
+        As given.
+    found : dict
+        What one check found, for others.
+    """
 
     def __init__(self, kind: AnyEntry, feedback: FeedbackKind) -> None:
         self.kind, self.feedback = kind, feedback
         self.found: dict[str, Any] = {}
-        """What one check found out, for others."""
 
     def __repr__(self) -> str:
         return f"{self.kind.name}, {self.feedback}"
 
     def fresh(self, seed: int = 3, n_items: int = N_ITEMS, slots: int = SLOTS, rounds: int = 600) -> Learner:
-        """A new one, with coins of that seed."""
+        """Return a new learner for 12 items, 3 slots and 600 rounds by default, seeded."""
         return self.made(Setting(n_items, slots, rounds, self.feedback), SeededCoins(seed))
 
     def made(self, setting: Setting, coins: SeededCoins | None = None) -> Learner:
-        """A new one for a setting."""
+        """Return a new learner for a setting."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OutOfRange)  # the paper's constants for so few rounds
             return self.kind.for_setting(setting, coins=coins)
 
     @property
     def hears_nothing(self) -> bool:
-        """Whether whatever is said to it counts as nothing, so that nothing said can be wrong."""
+        """Whether all feedback counts as nothing, so that no feedback can be wrong."""
         return isinstance(self.fresh().policy.reader, Anything)
 
     @property
     def reads_rows(self) -> bool:
-        """Whether the row of a user says more to it than the function with the same values."""
+        """Whether a user's row says more to it than the function with the same values."""
         return isinstance(self.fresh().policy.reader, Supergradients)
 
     def answer(self, decision: Decision, t: int) -> Any:
-        """What person t of the people here says to a decision."""
+        """Return the feedback of user `t` of the contract's stream on a decision."""
         return said_to(PEOPLE, t, decision.slate, self.feedback)
 
     def trained(self, rounds: int = 50) -> Learner:
-        """One that has met the first people."""
+        """Return a learner that has met the first users of the contract's stream."""
         learner = self.fresh()
         for t in range(rounds):
             decision = learner.choose()

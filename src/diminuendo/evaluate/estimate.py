@@ -1,18 +1,15 @@
-r"""What another policy would have earned with the people of a log, and how sure that is.
+"""What another policy would have earned with the users of a log, and how sure that is.
 
-    print(evaluate(log, (3, 1)))                                                # always right, and wide
+    print(evaluate(log, (3, 1)))                                                # always valid, and wide
     print(evaluate(log, (3, 1), method="doubly-robust", interval="normal"))     # for many rounds
 
-What is estimated is the mean payoff of the policy in the logged rounds, with these very people. They may differ,
-change, and react to what was published before their round. All that is random is the coins of the log, and their
-chances are known.
+The estimand is the mean reward of the policy in the logged rounds, with these very users. All that is random is the
+coins of the log, and their probabilities are known.
 
-Privacy    none: an estimate looks at answers. evaluate/private.py has one that may be published.
+Privacy    none: an estimate reads feedback. evaluate/private.py has one that may be published.
 Assumes    propensities are right; every round that was chosen is in the log, or left out by what was public before it;
-           the policy did not look at these answers; who answers late does not react to what was published or shown
-           meanwhile. Except for inverse-propensity with `always`: whatever the policy would show could have been shown.
-References Horvitz & Thompson (1952), JASA 47; Dudik, Langford & Li (2011), ICML, for doubly robust estimates;
-           Swaminathan & Joachims (2015), NIPS 28, for self-normalised ones.
+           the policy does not depend on this feedback; who responds late does not react to what was published or shown
+           meanwhile. Except for inverse-propensity with `always`: whatever the policy shows could have been shown.
 """
 
 from __future__ import annotations
@@ -43,26 +40,45 @@ Interval = Literal["always", "normal", "released"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a policy would have earned per round, on average; for the eyes of those who may see answers."""
+    """What a policy would have earned per round, on average. As private as users' feedback, unless `private` is True.
+
+    Attributes
+    ----------
+    value : float
+        The point estimate. An unbiased one may leave [0, 1].
+    low, high : float
+        Confidence interval, within [0, 1].
+    confidence : float
+        As given.
+    method, interval : str
+        As given; the interval of a private estimate is "released".
+    rounds : int
+        Number of rounds in the log.
+    effective : float
+        Effective sample size: (sum of weights)**2 / sum of squared weights.
+    support : float
+        Mean weight: near 1 if all that the policy shows could have been shown, or near the share that could.
+    largest_weight : float
+        Largest weight.
+    logged : float
+        Mean reward of the log itself; NaN in a private estimate.
+    private : bool, default False
+        Whether it may be published.
+
+    """
 
     value: float
-    """The estimate itself; of an unbiased one, now and then, outside of what is possible."""
     low: float
     high: float
-    """The interval, within 0 and 1."""
     confidence: float
     method: str
     interval: Interval
     rounds: int
     effective: float
-    """How many rounds of the policy's own would say as much: (sum of weights)^2 / sum of their squares."""
     support: float
-    """The mean weight: near 1 where all that the policy would show could be shown, or near the share that could."""
     largest_weight: float
     logged: float
-    """What the log itself earned."""
     private: bool = False
-    """Whether it may be published."""
 
     def __str__(self) -> str:
         note = "may be published" if self.private else "not private"
@@ -86,10 +102,53 @@ def evaluate(
     confidence: float = 0.95,
     most_weight: float | None = None,
 ) -> Estimate:
-    """What `policy` (policies.py) would have earned in the rounds of `log`.
+    """Estimate what another policy would have earned in the logged rounds, with a confidence interval. Not private.
 
-    `most_weight`: for doubly robust estimates with an `always` interval, how large a weight could have become,
-    whatever was shown; a public fact, as N! / (N - k)! after random slates for one slate.
+    Parameters
+    ----------
+    log : Log
+        Rounds with slates, propensities and rewards.
+    policy : Policy or slate or mapping or callable
+        A slate; a dict of slates and probabilities; AnyOrder; or a function of the round that returns one of these.
+        It must not depend on the feedback that it is judged by.
+    method : str, default "inverse-propensity"
+        A name in `evaluate.METHODS`.
+    interval : {"always", "normal"}, default "always"
+        "always" holds at every sample size, also if it is looked at repeatedly; "normal" is about half as wide and
+        needs an effective sample size of 30.
+    confidence : float, default 0.95
+        Between 0 and 1.
+    most_weight : float, optional
+        Required for doubly robust estimates with "always": how large a weight could have become. A public fact, not
+        read off the log; for instance n! / (n - k)! after random slates for one slate.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    InvalidInput
+        If the log says too little about the policy for this interval, or propensities cannot be right.
+
+    Notes
+    -----
+    Unbiased if the policy has support (Theorem V1 of docs/maths/off-policy.md). Only the coins of the log are
+    random: users may differ, drift, and react to what was published before their round. Intervals are Theorems V2
+    and V3.
+
+    References
+    ----------
+    Horvitz & Thompson (1952), JASA 47. Dudik, Langford & Li (2011), Doubly robust policy evaluation and learning,
+    ICML. Swaminathan & Joachims (2015), The self-normalized estimator for counterfactual learning, NIPS 28.
+
+    Examples
+    --------
+    >>> from diminuendo.evaluate import Log, evaluate
+    >>> log = Log.from_arrays([[0], [1]] * 200, [0.5] * 400, [1.0, 0.0] * 200)
+    >>> found = evaluate(log, (0,))  # item 0 always earns 1
+    >>> found.value, found.low < 1 <= found.high, found.logged
+    (1.0, True, 0.5)
     """
     chosen = _validate.lookup(METHODS, method, "method")
     _validate.one_of(interval, ("always", "normal"), "interval")

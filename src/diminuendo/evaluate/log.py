@@ -1,17 +1,13 @@
-"""A log: what a service has kept of its rounds, in the order in which they were chosen.
+"""A log: the rounds of a learner in the order in which they were chosen.
 
     log = Log(slots=2)
     decision = learner.choose()
-    log.add(decision)                 # at once: who is in the log must not depend on who answers
-    log.answer(decision, payoff)      # when her answer comes, if it does; the first one counts
+    log.add(decision)                 # at once: which rounds are in the log must not depend on who responds
+    log.answer(decision, payoff)      # when feedback arrives, if it does; the first one counts
 
-For each round it has the slate, the probability with which it was shown, and the payoff. Slates and propensities are
-public, and so is how many rounds there are; payoffs are not, nor is who has answered. A log is as private as what
-people said.
-
-A round without an answer has payoff 0. Whether somebody answers may depend on what she was shown, so leaving silent
-rounds out would favour slates that few answer to. With 0 for silence, what is estimated is payoff *and* answer, which
-is well defined for every slate, and is what learners count too.
+Slates and propensities are public, and so is how many rounds there are. Rewards are not, nor is who has responded.
+Whether a user responds may depend on what they were shown, so leaving rounds without a response out would favour
+slates to which few respond: such a round earns 0.
 """
 
 from __future__ import annotations
@@ -45,7 +41,33 @@ class _Round(NamedTuple):
 
 
 class Log:
-    """Rounds, slates, propensities and payoffs."""
+    """Logged rounds in the order in which they were chosen: slates, propensities and rewards.
+
+    As private as users' feedback. A slice with public bounds, as `log[:500]`, is a log.
+
+    Parameters
+    ----------
+    slots : int
+        Maximum number of items in a slate.
+
+    Notes
+    -----
+    Add every round when it is chosen, whether or not its user will respond; which rounds are in the log must not
+    depend on who responds. A round without a response earns 0, so what is estimated is reward *and* response
+    (Theorem V1 of docs/maths/off-policy.md).
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> from diminuendo.evaluate import Log
+    >>> setting = dim.Setting(n_items=5, slots=2, rounds=10, feedback="bandit")
+    >>> learner, log = dim.make("random", setting, coins=dim.SeededCoins(1)), Log(slots=2)
+    >>> decision = learner.choose()
+    >>> log.add(decision)
+    >>> log.answer(decision, 1.0)
+    >>> log, log.propensities.tolist(), log.payoffs.tolist()
+    (<Log: 1 rounds of up to 2 items; payoffs are private>, [0.05], [1.0])
+    """
 
     def __init__(self, slots: int) -> None:
         self.slots = _validate.positive_int(slots, "slots")
@@ -66,9 +88,19 @@ class Log:
         return f"<Log: {len(self):,} rounds of up to {self.slots} items; payoffs are private>"
 
     def add(self, decision: Decision, payoff: Any = None) -> None:
-        """A round that was chosen: added at once, in the order of `choose()`, whether or not she will answer.
+        """Add a round that was chosen: at once, in the order of `choose`.
 
-        `payoff`: only where everybody answers at once, as in a simulation. Else, later, `answer`.
+        Parameters
+        ----------
+        decision : Decision
+            With a propensity.
+        payoff : float, optional
+            Only if every user responds at once, as in a simulation. Otherwise call `answer` later.
+
+        Raises
+        ------
+        InvalidInput
+            If the decision has no propensity, or the round is out of order.
         """
         decision = sound(decision)
         if decision.propensity is None:
@@ -81,7 +113,20 @@ class Log:
         self._append(decision.round, decision.slate, decision.propensity, payoff, decision.life)
 
     def answer(self, decision: Decision, payoff: Any) -> None:
-        """Her answer: the nearest payoff from 0 to 1, and 0 for what is no number. Later ones change nothing."""
+        """Record the reward of a round. The first one counts; later ones change nothing.
+
+        Parameters
+        ----------
+        decision : Decision
+            As it was added.
+        payoff : float
+            Clipped to [0, 1]; 0 for what is no number.
+
+        Raises
+        ------
+        InvalidInput
+            If the decision was not added.
+        """
         decision = sound(decision)
         name = decision.life, decision.round
         logged = self._rounds.get(name)
@@ -129,9 +174,29 @@ class Log:
         rounds: Sequence[int] | Ints | None = None,
         lives: Sequence[int | None] | None = None,
     ) -> Self:
-        """One row per round, -1 for an empty slot, nan for a payoff that has not come yet.
+        """Return a log of arrays with one row per round.
 
-        `rounds`: their rising numbers, by default 0, 1, 2 ...; `lives`: those of decisions (types.Decision.life).
+        Parameters
+        ----------
+        slates : array of int, shape (rounds, slots)
+            -1 is an empty slot.
+        propensities : array of float, shape (rounds,)
+            In (0, 1].
+        payoffs : array of float, shape (rounds,)
+            NaN for a round without a response.
+        rounds : sequence of int, optional
+            Rising numbers of the rounds. By default 0, 1, 2, ...
+        lives : sequence of int or None, optional
+            `Decision.life` of each round.
+
+        Returns
+        -------
+        Log
+
+        Raises
+        ------
+        InvalidInput
+            If shapes or values do not fit.
         """
         rows = np.asarray(slates)
         numbers = np.arange(len(rows)) if rounds is None else np.asarray(rounds)
@@ -156,7 +221,7 @@ class Log:
         return made
 
     def table(self) -> pa.Table:
-        """A table for `pyarrow.parquet.write_table(log.table(), path)`. It is as private as what people said."""
+        """Return the log as a table for `pyarrow.parquet.write_table`. As private as users' feedback."""
         with extra("simulate"):
             import pyarrow as pa  # here, because it takes its time to load
 
@@ -169,7 +234,7 @@ class Log:
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
-        """What `table` gave; slates may be lists of different lengths."""
+        """Return the log of a table that `table` returned; slates may be lists of different lengths."""
         if missing := [name for name in COLUMNS if name not in table.column_names]:
             raise InvalidInput(f"A log has the columns {', '.join(COLUMNS)}; missing: {', '.join(missing)}.")
         listed = table["slate"].to_pylist()
@@ -184,12 +249,12 @@ class Log:
         return cls.from_arrays(rows, chances, payoffs, rounds, lives)
 
     def shown(self) -> list[Slate]:
-        """The slates, without empty slots."""
+        """Return the slates as tuples, without empty slots."""
         return [logged.slate for logged in self._rounds.values()]
 
     @property
     def slates(self) -> Items:
-        """(rounds, slots), -1 for an empty slot."""
+        """The slates, shape (rounds, slots), -1 for an empty slot."""
         return _padded(self.shown(), self.slots)
 
     @property
@@ -199,12 +264,12 @@ class Log:
 
     @property
     def propensities(self) -> Floats:
-        """With what probability each slate was shown."""
+        """The probability with which each slate was shown."""
         return np.array([logged.propensity for logged in self._rounds.values()], dtype=np.float64)
 
     @property
     def payoffs(self) -> Floats:
-        """What each slate earned, 0 where nobody has answered. Private."""
+        """The reward of each round, 0 without a response. Private."""
         return np.array([logged.payoff or 0.0 for logged in self._rounds.values()], dtype=np.float64)
 
 

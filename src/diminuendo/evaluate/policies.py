@@ -1,17 +1,12 @@
-"""Policies to be judged: what somebody would have shown in each logged round.
+"""Policies to be judged: what another policy would have shown in each logged round.
 
-A policy says of a slate with what probability it would have shown it in a round. It must be public: fixed beforehand,
-or a function of what was published before that round. A policy that was chosen by looking at the very answers that
-judge it will look better than it is.
+A policy must be public: fixed beforehand, or a function of what was published before the round. One that was chosen by
+the feedback that judges it will look better than it is.
 
     (3, 1)                          always this slate, in this order
     {(3, 1): 0.5, (1, 0): 0.5}      each of several slates with its probability
     AnyOrder((3, 1))                these items, in whatever order the log shows them
     lambda number: ...              one of the former for each round, by its number
-
-Where payoffs do not depend on the order, `AnyOrder` has more rounds to go by: after random slates k! times as many. Of
-all policies that show this set it is one that orders it nearly as the log does, learned from the rounds before
-(docs/maths/off-policy.md, Lemma V4).
 """
 
 from __future__ import annotations
@@ -34,24 +29,48 @@ CLOSE = 1e-9
 
 
 class Policy(ABC):
-    """What would have been shown."""
+    """A policy to be judged: what it would have shown in each logged round, with what probability.
+
+    It must be public: fixed beforehand, or a function of what was published before the round.
+
+    See Also
+    --------
+    Mixture, AnyOrder, ByRound
+    """
 
     @abstractmethod
     def chance(self, number: int, slate: Slate) -> float:
-        """With what probability this slate would have been shown in that round."""
+        """Return the probability with which this slate would have been shown in that round."""
 
     def chances(self, log: Log) -> Floats:
-        """That of what was shown, for every round of a log."""
+        """Return that probability for every round of a log, an array of shape (rounds,)."""
         shown = zip(log.rounds.tolist(), log.shown(), strict=True)
         return np.array([self.chance(number, slate) for number, slate in shown], dtype=np.float64)
 
     @abstractmethod
     def sets(self, number: int) -> Mapping[Slate, float]:
-        """What would have been shown in that round, orders put together: rising items, and their probability."""
+        """Return what would have been shown in that round, orders put together: sorted items, and their probability."""
 
 
 class Mixture(Policy):
-    """Each of several slates with its probability, in every round."""
+    """The policy that shows each of several slates with its probability, in every round.
+
+    Parameters
+    ----------
+    slates : mapping of slate to float
+        Probabilities that add up to 1.
+
+    Raises
+    ------
+    InvalidInput
+        If slates repeat items, or probabilities do not add up to 1.
+
+    Examples
+    --------
+    >>> from diminuendo.evaluate import Mixture
+    >>> Mixture({(3, 1): 0.5, (1, 3): 0.25, (0, 2): 0.25}).sets(0)
+    {(1, 3): 0.75, (0, 2): 0.25}
+    """
 
     def __init__(self, slates: Mapping[Any, float]) -> None:
         self._chances = _checked(slates)
@@ -64,19 +83,37 @@ class Mixture(Policy):
         return f"Mixture({self._chances})"
 
     def chance(self, number: int, slate: Slate) -> float:
-        """The chance that the slate was given."""
+        """Return the probability of this slate, in this order."""
         return self._chances.get(slate, 0.0)
 
     def sets(self, number: int) -> Mapping[Slate, float]:
-        """As given, orders put together."""
+        """Return the probabilities, orders put together."""
         return self._sets
 
 
 class AnyOrder(Policy):
-    """One set of items, or several with their probabilities, in orders that do not matter.
+    """The policy that shows one set of items, or several with their probabilities, where order does not change rewards.
 
-    In the first round all orders are equally likely, and each time the set is shown, the order in which it was becomes
-    likelier: (1 + how often it was) / (k! + how often the set was). In a function of rounds they stay equally likely.
+    Parameters
+    ----------
+    items : iterable of int, or mapping of sets to float
+        One set, or several with probabilities that add up to 1.
+
+    Raises
+    ------
+    InvalidInput
+        If a set is given twice, or probabilities do not add up to 1.
+
+    Notes
+    -----
+    Orders are taken nearly as the log shows them, learned from earlier rounds: after random slates k! times as many
+    rounds count as for one slate (Lemma V4 of docs/maths/off-policy.md).
+
+    Examples
+    --------
+    >>> from diminuendo.evaluate import AnyOrder
+    >>> AnyOrder((3, 1)).chance(0, (1, 3))
+    0.5
     """
 
     def __init__(self, items: Iterable[int] | Mapping[Any, float]) -> None:
@@ -92,11 +129,11 @@ class AnyOrder(Policy):
         return f"AnyOrder({self._sets})"
 
     def chance(self, number: int, slate: Slate) -> float:
-        """The set's, divided by the number of orders."""
+        """Return the probability of the set, divided by the number of orders."""
         return self._sets.get(tuple(sorted(slate)), 0.0) / math.factorial(len(slate))
 
     def chances(self, log: Log) -> Floats:
-        """With orders as in the rounds before."""
+        """Return the probability of what was shown in each round, orders learned from the rounds before."""
         found = np.zeros(len(log))
         orders: Counter[Slate] = Counter()
         sets: Counter[Slate] = Counter()
@@ -109,12 +146,24 @@ class AnyOrder(Policy):
         return found
 
     def sets(self, number: int) -> Mapping[Slate, float]:
-        """The chances that were given, of sets of items."""
+        """Return the probabilities of the sets."""
         return self._sets
 
 
 class ByRound(Policy):
-    """Another policy in each round."""
+    """A policy that is another one in each round.
+
+    Parameters
+    ----------
+    choose : callable
+        (round) -> a policy, or what stands for one. A public function.
+
+    Examples
+    --------
+    >>> from diminuendo.evaluate import ByRound
+    >>> ByRound(lambda number: (0, 1) if number < 100 else (2, 1)).chance(150, (2, 1))
+    1.0
+    """
 
     def __init__(self, choose: Callable[[int], Any]) -> None:
         self._choose = choose
@@ -126,11 +175,11 @@ class ByRound(Policy):
         return self._last[1]
 
     def chance(self, number: int, slate: Slate) -> float:
-        """That of the round's policy."""
+        """Return the probability of this slate under that round's policy."""
         return self._in(number).chance(number, slate)
 
     def sets(self, number: int) -> Mapping[Slate, float]:
-        """Those of the round's policy."""
+        """Return what that round's policy shows."""
         return self._in(number).sets(number)
 
 

@@ -55,9 +55,56 @@ def evaluate_privately(
     confidence: float = 0.95,
     name: str = "evaluation",
 ) -> Estimate:
-    """What `policy` would have earned, paid for with `epsilon` on `ledger` under a name of its own.
+    """Estimate what another policy would have earned, as one noisy number that may be published.
 
-    Published once: on a ledger that was opened again it is, under this name and for these weights, the same number.
+    Parameters
+    ----------
+    log : Log
+        Which rounds are in it must be a public fact.
+    policy : Policy or slate or mapping or callable
+        As in `evaluate`; fixed beforehand, or a function of what was published.
+    epsilon : float
+        Cost of this estimate. Each further policy costs as much again.
+    ledger : Ledger
+        Charged before the noise is drawn.
+    secret : SecretRandomness
+        Source of the noise.
+    most_weight : float, optional
+        Larger weights are cut off: less noise, and a little less of the policy's reward is seen. Public.
+    confidence : float, default 0.95
+        Between 0 and 1.
+    name : str, default "evaluation"
+        Name of the release in the ledger. Under this name, and for these weights, it is written once.
+
+    Returns
+    -------
+    Estimate
+        With `interval` "released".
+
+    Raises
+    ------
+    OverBudget
+        If the ledger cannot pay.
+    InvalidInput
+        If the log is empty, or never shows anything that the policy would.
+
+    Notes
+    -----
+    (epsilon, 0)-DP for each round of a user in the log, beyond what the log's learner has cost: weights are public,
+    and one round's reward moves the sum of weight * reward by at most the largest weight (Theorem V6 of
+    docs/maths/off-policy.md).
+
+    Examples
+    --------
+    >>> from diminuendo import SeededCoins
+    >>> from diminuendo.evaluate import Log, evaluate_privately
+    >>> from diminuendo.privacy import Budget, Ledger
+    >>> from diminuendo.randomness import SecretRandomness
+    >>> log = Log.from_arrays([[0], [1]] * 2_000, [0.5] * 4_000, [1.0, 0.0] * 2_000)
+    >>> ledger, secret = Ledger(Budget(1.0, 0.0, accountant="pure")), SecretRandomness(SeededCoins(1))
+    >>> found = evaluate_privately(log, (0,), epsilon=0.5, ledger=ledger, secret=secret)
+    >>> abs(found.value - 1) < 0.05, ledger.spent()
+    (True, 0.5)
     """
     checked_confidence(confidence)
     require_secret(secret)

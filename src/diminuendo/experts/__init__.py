@@ -9,42 +9,61 @@ from numpy.typing import NDArray
 
 from diminuendo._plugins import Table
 from diminuendo.experts.hedge import Hedge
-from diminuendo.experts.lazy import Lazy
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.types import Floats
 
 
 class Expert(Protocol):
-    """Chooses an item in every round, and learns afterwards what every item would have gained.
+    """Protocol of experts: choose an item in every round, then learn what every item would have gained.
 
-    Answers may come late, out of order or never, so `learn` is told which item of that round was shown. Everything that
-    an expert carries from round to round is in its `state`, and it has no randomness of its own.
+    Feedback may arrive late, out of order or never. Everything that an expert carries from round to round is in its
+    `state`, and it has no randomness of its own.
+
+    Attributes
+    ----------
+    n_items : int
+        Number of items.
+
+    See Also
+    --------
+    Hedge : the expert of the paper.
+    diminuendo.extend.register : makes an expert known by name.
     """
 
     n_items: int
 
     def draw(self, secret: SecretRandomness) -> int:
-        """An item, from 0 to n_items - 1."""
+        """Return an item, from 0 to `n_items` - 1, drawn with secret randomness alone."""
         ...
 
     def learn(self, gains: Floats, drawn: int) -> None:
-        """Every item's gain in one round; `drawn`: the item that was shown in it.
+        """Learn from one round.
 
-        Values outside [0, 1] count as the nearest end, NaN as 0; anything but one gain per item is refused.
+        Parameters
+        ----------
+        gains : ndarray of float, shape (n_items,)
+            Gain of every item. Values outside [0, 1] count as the nearest end, NaN as 0.
+        drawn : int
+            The item that was shown in that round.
+
+        Raises
+        ------
+        InvalidInput
+            Unless there is one gain per item.
         """
         ...
 
     def state(self) -> tuple[NDArray[Any], ...]:
-        """The arrays that make up what was learned: they are written down, and filled in again in place."""
+        """Return the arrays that make up what was learned. Snapshots store them, and fill them in place."""
         ...
 
     def restored(self) -> None:
-        """Refuse a state, as filled in, that could not have come about; rebuild what follows from it."""
+        """Refuse a state that could not have come about, and rebuild what follows from it."""
         ...
 
 
-EXPERTS = Table[Callable[[int], Expert]]("expert", {"hedge": Hedge, "lazy": Lazy})
+EXPERTS = Table[Callable[[int], Expert]]("expert", {"hedge": Hedge})
 """Every kind of expert by name, those of plugins included: what makes one for a number of items. An entry brings
 contract tests, and `OrderedExperts(..., expert=name)`."""
 
-__all__ = ["EXPERTS", "Expert", "Hedge", "Lazy"]
+__all__ = ["EXPERTS", "Expert", "Hedge"]

@@ -3,12 +3,12 @@ r"""Leaders on the capped simplex: points of [0, 1]^N with sum k that follow sum
 The leader with rate eta is the x that maximises <sums, x> - (entropy penalty) / eta, that is x_a = min(1, exp(eta
 sums_a - level)). Its rate falls with what following has cost so far: rate = k log(N/k) / cost, where each step adds
 to the cost by how much the best value in hindsight grew beyond what the point itself gained (a Bregman divergence,
-never negative). No horizon, no scale and no noise level has to be known for that (docs/maths/released.md, Theorem R2).
+never negative). No horizon, no scale and no noise level has to be known for that (docs/maths/osm.md, Theorem J2).
 
 A slate is drawn from a point by pivotal rounding of the items in order: k different items, item a with probability
 x_a. Along running sums of x one unit fills up after the other, and each takes two searches and two coins. Searches are
 guided (shares.py), so a slate costs O(k). Probabilities are whole multiples of 2^-40 and draws follow them exactly
-(Lemma R4).
+(Lemma J3).
 
 References Hazan (2016), FnT Optimization 2, for leaders with a penalty; De Rooij, Van Erven, Grunwald & Koolen
            (2014), JMLR 15, for rates that follow the cost; Deville & Tille (1998), Biometrika 85; Chauvet (2012),
@@ -18,7 +18,6 @@ References Hazan (2016), FnT Optimization 2, for leaders with a penalty; De Rooi
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -32,19 +31,21 @@ ONE = 1 << 40
 
 
 def spread(n_items: int, slots: int) -> float:
-    """k log(N/k): how far the penalty of a slate is above that of the uniform point."""
+    """Return k log(N / k): how far the entropy penalty of a slate is above that of the uniform point.
+
+    Parameters
+    ----------
+    n_items, slots : int
+        N and k.
+
+    Returns
+    -------
+    float
+    """
     return slots * math.log(n_items / slots)
 
 
-class LeaderState(NamedTuple):
-    """What there is to know about a leader, but for its point, which follows from it (`leader_point`)."""
-
-    level: float
-    value: float
-    """<sums, x> less the penalty, which is 0 for the uniform point."""
-
-
-def leader(sums: Floats, slots: int, rate: float) -> tuple[Floats, LeaderState]:
+def leader(sums: Floats, slots: int, rate: float) -> tuple[Floats, float]:
     """The point of the capped simplex that follows sums of gains: entropic follow-the-regularized-leader.
 
     Parameters
@@ -60,12 +61,12 @@ def leader(sums: Floats, slots: int, rate: float) -> tuple[Floats, LeaderState]:
     -------
     point : array of shape (n_items,)
         `min(1, exp(eta sums - level))`, with the level at which entries add up to k.
-    state : LeaderState
-        What it takes to find the point again.
+    value : float
+        The maximum: <sums, x> less the penalty, which is 0 for the uniform point.
 
     Notes
     -----
-    It maximises <sums, x> less the entropy penalty over eta; its regret is Lemma R5 of docs/maths/released.md.
+    It maximises <sums, x> less the entropy penalty over eta; its regret is Lemma J4 of docs/maths/osm.md.
 
     Examples
     --------
@@ -80,32 +81,40 @@ def leader(sums: Floats, slots: int, rate: float) -> tuple[Floats, LeaderState]:
     rest = np.logaddexp.accumulate(falling[::-1])[::-1][:slots]
     levels = rest - np.log(slots - np.arange(slots))
     level = float(levels[np.argmax(falling[:slots] <= levels)])  # as few items at 1 as possible
-    x, logs = _point(scaled, level)
-    penalty = float(x @ logs) + spread(len(sums), slots)
-    return x, LeaderState(level, float(x @ (sums - top)) + slots * top - penalty / rate)
-
-
-def _point(scaled: Floats, level: float) -> tuple[Floats, Floats]:
-    """x, and its logarithms."""
     logs = np.minimum(0.0, scaled - level)
-    return np.exp(logs), logs
+    x = np.exp(logs)
+    penalty = float(x @ logs) + spread(len(sums), slots)
+    return x, float(x @ (sums - top)) + slots * top - penalty / rate
 
 
-def leader_point(sums: Floats, rate: float, level: float) -> Floats:
-    """The point that follows `sums`, where its level is known: the same numbers, without a search."""
-    return _point(rate * (sums - float(sums.max())), level)[0]
+def step_cost(sums: Floats, step: Floats, slots: int, rate: float) -> float:
+    """Return by how much the leader's value grows when a step comes in, beyond what the present leader gains.
 
+    Parameters
+    ----------
+    sums : ndarray of float, shape (n_items,)
+        What each item has gained so far.
+    step : ndarray of float, shape (n_items,)
+        What each item gains now.
+    slots : int
+        k.
+    rate : float
+        Learning rate.
 
-def step_cost(sums: Floats, step: Floats, slots: int, rate: float, known: LeaderState | None = None) -> float:
-    """By how much the leader's value grows when `step` comes in, beyond what the leader before it gains.
+    Returns
+    -------
+    float
+        At least 0: a Bregman divergence.
 
-    `known`: the leader of `sums` at this rate, where somebody has it already.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diminuendo.extend import step_cost
+    >>> round(step_cost(np.zeros(4), np.array([1.0, 0.0, 0.0, 0.0]), 2, 0.5), 4)
+    0.1012
     """
-    if known is None:
-        x, known = leader(sums, slots, rate)
-    else:
-        x = leader_point(sums, rate, known.level)
-    return max(0.0, leader(sums + step, slots, rate)[1].value - known.value - float(x @ step))
+    x, before = leader(sums, slots, rate)
+    return max(0.0, leader(sums + step, slots, rate)[1] - before - float(x @ step))
 
 
 def running(x: Floats, slots: int) -> Ints:

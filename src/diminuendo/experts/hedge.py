@@ -116,7 +116,38 @@ def settle(state: HedgeState, expert: int, own: int) -> None:
 
 
 class Hedge:
-    """One Hedge expert by itself: draws an item, learns every item's gain."""
+    """One Hedge expert: draws items with probability proportional to exp(rate * total gain), exactly.
+
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    rate : float, optional
+        Learning rate, from 2**-40 to 2**10. By default the expert sets its own, with no horizon.
+
+    Raises
+    ------
+    InvalidInput
+        If a number is out of range.
+
+    Notes
+    -----
+    With its own rate, expected regret is at most 2.86 sqrt(log N (1 + L)) + 1.5 log N, where L is the larger of the
+    best item's total gain and the expert's own (Theorem 1 of docs/maths/hedge.md). Not private by itself: a learner
+    accounts for draws.
+
+    References
+    ----------
+    Freund & Schapire (1997), JCSS 55. Auer, Cesa-Bianchi & Gentile (2002), JCSS 64.
+
+    Examples
+    --------
+    >>> from diminuendo.experts import Hedge
+    >>> expert = Hedge(3, rate=1.0)
+    >>> expert.learn([0.0, 1.0, 0.0], drawn=0)
+    >>> expert.probabilities().round(3).tolist()
+    [0.212, 0.576, 0.212]
+    """
 
     def __init__(self, n_items: int, rate: float | None = None) -> None:
         self.n_items = _validate.positive_int(n_items, "n_items")
@@ -127,7 +158,7 @@ class Hedge:
         return f"<Hedge over {self.n_items} items>"
 
     def draw(self, secret: SecretRandomness) -> int:
-        """An item, with probability exactly in proportion to exp(rate * total)."""
+        """Return an item, with probability exactly proportional to exp(rate * total gain)."""
         with secret.lock:
             while (item := int(_draw_one(self._state, secret.view))) == UNFINISHED:
                 secret.resume()
@@ -135,25 +166,35 @@ class Hedge:
         return item
 
     def learn(self, gains: Floats, drawn: int | None = None) -> None:
-        """Every item's gain in one round; values outside [0, 1] count as the nearest end, NaN as 0.
+        """Learn from one round.
 
-        `drawn`: the item that was shown in that round; None: the one that was drawn last.
+        Parameters
+        ----------
+        gains : ndarray of float, shape (n_items,)
+            Gain of every item. Values outside [0, 1] count as the nearest end, NaN as 0.
+        drawn : int, optional
+            The item that was shown. By default the one that was drawn last.
+
+        Raises
+        ------
+        InvalidInput
+            Unless there is one gain per item.
         """
         _learn_all(self._state, self.checked(gains), self._drawn if drawn is None else drawn)
 
     def checked(self, gains: Floats) -> Floats:
-        """One gain per item."""
+        """Return gains as an array. Raises InvalidInput unless there is one per item."""
         row = np.ascontiguousarray(_validate.numbers(gains, "gains"))
         if row.shape != (self.n_items,):
             raise InvalidInput(f"Expected one gain per item, {self.n_items}; got shape {row.shape}.")
         return row
 
     def probabilities(self) -> Floats:
-        """The law of the next draw."""
+        """Return the law of the next draw, an array of shape (n_items,)."""
         return probabilities(self._state.classes, 0)
 
     def state(self) -> tuple[Ints, Floats, Ints, Ints]:
-        """What was learned: totals, the rate, the best and the own gains."""
+        """Return what was learned: totals, the rate, and the best item's and the expert's own gains."""
         return learned(self._state)
 
     def restored(self) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from diminuendo import _snapshots, _validate
 from diminuendo._plugins import Table
 from diminuendo.errors import InvalidInput, UnknownName
+from diminuendo.learners.base.engines import OnRay, Threads
 from diminuendo.learners.base.entry import AnyEntry
-from diminuendo.learners.base.kept.engines import Here, OnRay
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patience, Patient
 from diminuendo.learners.base.replay import replay, replay_in_pieces
@@ -30,20 +30,11 @@ from diminuendo.learners.hedge.bandit_dp import (
 from diminuendo.learners.hedge.exploring import StreeterGolovinBandit
 from diminuendo.learners.hedge.fi_dp import FiDp, FiDpPaper, StreeterGolovin
 from diminuendo.learners.hedge.fi_pure import FiPure, FiPurePaper
+from diminuendo.learners.hedge.lazy import LazyHedge
 from diminuendo.learners.hedge.ordered import OrderedExperts
-from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
-from diminuendo.learners.probing.variants import (
-    BanditBlocks,
-    BanditBlocksFull,
-    OpenBanditBlocks,
-    OpenBanditBlocksFull,
-    OpenRankedClicks,
-    RankedClicks,
-)
+from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.learners.random_slates import RandomSlates
 from diminuendo.learners.recommend import preferred
-from diminuendo.learners.released.lazy import LazyHedge
-from diminuendo.learners.released.variants import Boosted, NoisyHedge
 from diminuendo.learners.slates.clicks import OpenSlateClicks, SlateClicks
 from diminuendo.learners.slates.totals import OpenSlateTotals, SlateTotals
 from diminuendo.offline.rules import SlateRules
@@ -74,17 +65,8 @@ LEARNERS = Table[AnyEntry](
             StreeterGolovin,
             StreeterGolovinBandit,
             OverlapGreedy,
-            OverlapSums,
             EpochGreedy,
-            Boosted,
-            NoisyHedge,
             LazyHedge,
-            BanditBlocks,
-            OpenBanditBlocks,
-            BanditBlocksFull,
-            OpenBanditBlocksFull,
-            RankedClicks,
-            OpenRankedClicks,
             CascadeThompson,
             SlateTotals,
             OpenSlateTotals,
@@ -112,7 +94,31 @@ ABOUT = {
 
 
 def learner_class(name: str, feedback: FeedbackKind) -> AnyEntry:
-    """The learner of that name, or the one that plays that role under `feedback`."""
+    """Return the entry of a learner, or of the learner that plays a role under a kind of feedback.
+
+    Parameters
+    ----------
+    name : str
+        A name in `LEARNERS`, or one of the roles "private", "nonprivate" and "paper".
+    feedback : {"full", "bandit", "click"}
+        What users report.
+
+    Returns
+    -------
+    Entry
+        Call it with the options of its recipe.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such learner, or it does not learn from this feedback. The message says which do.
+
+    Examples
+    --------
+    >>> from diminuendo.learners import learner_class
+    >>> learner_class("private", "full").name, learner_class("nonprivate", "click").name
+    ('overlap-greedy', 'cascade-thompson')
+    """
     if name not in ROLES and name not in LEARNERS:
         known = [*ROLES, *LEARNERS]
         meant = "".join(f" Did you mean {close!r}?" for close in get_close_matches(name, known, 1))
@@ -147,18 +153,63 @@ def make(
     engine: Any = None,
     **more: Any,
 ) -> Learner:
-    """A learner by name, with its defaults for what is known beforehand. `private` is what the planner takes.
+    """Make a learner by name, calibrated for a setting.
 
-    `ledger`: what pays; or the file in which it is, which is begun if it is not there, with the budget, the relation
-    and the accountant that this learner needs. Such a ledger is `learner.ledger`: its `close` lets others have the
-    file. Several learners share one ledger, open once, under names of their own: `ledger=ledger.named("basket")`.
+    Parameters
+    ----------
+    name : str
+        "private" is the recommended private learner for this setting, "nonprivate" the yardstick without privacy,
+        "paper" the paper's algorithm. Or any name in `LEARNERS`.
+    setting : Setting
+        What is known before the first user arrives.
+    ledger : Ledger or str or Path, optional
+        What is charged. A path is opened as a ledger, or begun with the budget, adjacency and accountant that this
+        learner needs (`learner.ledger.close()` releases it). By default the learner has a ledger of its own, in
+        memory. Several learners share one open ledger under names of their own: `ledger.named("basket")`.
+    coins : Coins, optional
+        Randomness. By default SystemCoins; SeededCoins for simulation.
+    visits, patience, contexts, rules, exclusions, retention, sample : optional
+        In place of what the setting says.
+    prior : sequence of float, optional
+        Public guess of the share of users whom each item pleases.
+    prior_people : int, optional
+        As how many users the prior counts.
+    absent : iterable of int, optional
+        Items that are not available yet; `Learner.appear` adds them.
+    eligible : optional
+        For each slot the items that it may show.
+    engine : {"threads", "ray"} or engine, optional
+        Where stored users' data is evaluated. Results do not depend on it.
+    **more
+        Other fields of the setting, such as `epsilon`, or options of the learner's recipe, such as `horizon=None`
+        if the number of rounds is not known.
 
-    `visits`, `patience`, `contexts`, `rules`, `exclusions`, `retention`, `sample`: instead of what the setting says.
-    `retention`: for how many rounds people are kept; `sample`: of how many people one is learned from. `prior`,
-    counting as `prior_people` people: which share of people each item pleases. `absent`: items that are not there yet.
-    `eligible`: for each slot its items. `engine`: where people who are kept are asked, "threads" or "ray". `more`: what
-    else the setting or the recipe of that learner has, such as `epsilon`, `horizon=None` where nobody knows how many
-    will come, or `epoch`; help(dim.OverlapGreedy) shows a recipe.
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    UnknownName
+        If there is no such learner for this feedback.
+    InvalidInput
+        If the learner does not take an option or a field of the setting; the message says which learners do.
+    OverBudget
+        If the ledger cannot pay for the run.
+
+    Notes
+    -----
+    `learner.guarantee` states what is proved, and where. A learner charges its ledger before it draws.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> setting = dim.Setting(n_items=20, slots=3, rounds=1_000, feedback="full", epsilon=1.0, delta=1e-6)
+    >>> learner = dim.make("private", setting, coins=dim.SeededCoins(1))
+    >>> learner.name, learner.guarantee.proof
+    ('overlap-greedy', 'docs/maths/overlap.md')
+    >>> decision = learner.choose()
+    >>> learner.observe(decision, dim.person(dim.NoisyOr(), {4: 0.5, 7: 1.0}, n_items=20))
     """
     said = {
         "visits": visits, "patience": patience, "contexts": contexts, "rules": rules, "exclusions": exclusions,
@@ -178,11 +229,36 @@ def make(
 
 
 def budget_for(name: str, setting: Setting, **options: Any) -> Budget:
-    """What a ledger must be begun with to pay for that learner alone: its unit, relation and accountant are in it.
+    """Return the budget with which a ledger must be begun to pay for a learner.
 
-        with Ledger.open("people.ledger", budget_for("private", setting)) as ledger: ...
+    Parameters
+    ----------
+    name : str
+        As in `make`.
+    setting : Setting
+        As in `make`.
+    **options
+        As in `make`.
 
-    Where several learners share a ledger it needs more: dataclasses.replace(budget_for(..), epsilon=2.0).
+    Returns
+    -------
+    Budget
+        With unit, relation and accountant of this learner. For several learners on one ledger, begin it with more:
+        `dataclasses.replace(budget, epsilon=2.0)`.
+
+    Raises
+    ------
+    InvalidInput
+        If the learner is not private.
+    UnknownName
+        If there is no such learner for this feedback.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> setting = dim.Setting(n_items=20, slots=3, rounds=1_000, feedback="bandit", visits=2)
+    >>> print(dim.budget_for("private", setting))
+    epsilon 1, delta 0; unit: replace one user's 2 rounds; counted as pure
     """
     return _budget_of(*_asked(name, setting, options))
 
@@ -195,10 +271,45 @@ def restore(
     clock: Callable[[], float] | None = None,
     engine: Any = None,
 ) -> Learner:
-    """The learner of a snapshot, whichever it is, with fresh coins and the ledger that pays for it, or its file.
+    """Return the learner of a snapshot, with fresh randomness.
 
-    `clock`: the one that tells how long answers are waited for, where that is said in seconds. `engine`: where people
-    who are kept are asked, of a learner that keeps any.
+    Parameters
+    ----------
+    snapshot : bytes
+        As `Learner.snapshot` returned it.
+    ledger : Ledger or str or Path, optional
+        The ledger that paid for the learner, or its file. Required if it had one.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    clock : callable, optional
+        Required if the feedback window is in seconds, as `time.time`.
+    engine : {"threads", "ray"} or engine, optional
+        Where stored users' data is evaluated.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    InvalidInput
+        If the snapshot is damaged, or the ledger or the clock is missing.
+    UnknownName
+        If no learner has the name in the snapshot.
+
+    Notes
+    -----
+    Releases are written once on the ledger, so a learner that is restored from an older snapshot draws nothing
+    twice (Theorem A9 of docs/maths/accounting.md, "Crashes").
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> setting = dim.Setting(n_items=20, slots=3, rounds=1_000, feedback="full")
+    >>> learner = dim.make("private", setting, coins=dim.SeededCoins(1))
+    >>> _ = learner.choose_many(7)
+    >>> dim.restore(learner.snapshot(), coins=dim.SeededCoins(1)).rounds
+    7
     """
     header, _ = _snapshots.unpacked(snapshot, "a snapshot of a learner")
     entry = _validate.lookup(LEARNERS, str(header.get("learner")), "learner")
@@ -238,10 +349,8 @@ def _asked(name: str, setting: Setting, options: dict[str, Any]) -> tuple[AnyEnt
 
 
 def _budget_of(entry: AnyEntry, setting: Setting, options: dict[str, Any]) -> Budget:
-    """What it asks for, by making one that pays for itself and is thrown away: in this process, so that no cluster
-    starts workers for it."""
-    here = {option: value for option, value in options.items() if option != "engine"}
-    budget = entry.for_setting(setting, **here).budget if entry.private else None
+    """The budget of such a learner: of one that pays for itself and is thrown away."""
+    budget = entry.for_setting(setting, **options).budget if entry.private else None
     if budget is None:
         raise InvalidInput(f"{entry.name!r} promises nothing; no ledger can pay for what it shows.")
     return budget
@@ -251,22 +360,19 @@ __all__ = [
     "ABOUT",
     "LEARNERS",
     "ROLES",
-    "Boosted",
     "EpochGreedy",
     "ExploreExploit",
-    "Here",
     "LazyHedge",
     "Learner",
-    "NoisyHedge",
     "OnRay",
     "OrderedExperts",
     "OverlapGreedy",
-    "OverlapSums",
     "Patience",
     "RandomSlates",
     "Setting",
     "SlateClicks",
     "SlateTotals",
+    "Threads",
     "budget_for",
     "learner_class",
     "make",

@@ -90,7 +90,45 @@ class CascadePolicy(Policy):
 def cascade_thompson(
     n_items: int, slots: int, *, coins: Coins | None = None, patience: Patient = None
 ) -> Learner:
-    """Draws each item's chance of a click and shows the largest, not private."""
+    """Return cascade Thompson sampling: draws each item's click probability, shows the largest. Clicks, not private.
+
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, optional
+        Feedback window.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
+    Notes
+    -----
+    A Beta(1, 1) prior for each item. No regret bound for submodular users; logarithmic if items attract
+    independently.
+
+    References
+    ----------
+    Kveton, Szepesvari, Wen & Ashkan (2015), Cascading bandits, ICML. Zhong, Chueng & Tan (2021), Thompson sampling
+    algorithms for cascading bandits, JMLR 22.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> setting = dim.Setting(n_items=5, slots=2, rounds=100, feedback="click")
+    >>> learner = dim.make("nonprivate", setting, coins=dim.SeededCoins(1))
+    >>> learner.observe(learner.choose(), 0)  # the first slot was clicked
+    """
     return Learner(CascadePolicy(Frame("cascade-thompson", n_items, slots, coins=coins, patience=patience)))
 
 

@@ -1,21 +1,21 @@
-"""Epoch greedy: private greedy on the people of one epoch, shown to everybody of the next.
+"""Epoch greedy: private greedy on the users of one epoch, shown to all users of the next.
 
-Time is cut into epochs that double in length, each of which knows nothing of those before. In the first, slates are
-random. When an epoch is settled, k items are drawn one after the other by the exponential mechanism, in proportion to
-exp(rate * what the item would add for this epoch's people), and shown until the next is settled; then the people are
-forgotten. Everybody is used once, so the whole run costs no more than one slate: (k + 1) * rate, whatever its length.
-Nothing depends on the horizon, which may be as large as one likes.
+Time is cut into epochs that double in length, each of which learns from its own users alone. In the first, slates are
+random. When an epoch is closed, k items are drawn one after the other by the exponential mechanism, in proportion to
+exp(rate * what the item would add for this epoch's users), and shown until the next epoch is closed; then the users'
+data is deleted. Every user is used once, so the whole run costs no more than one slate: (k + 1) * rate, whatever its
+length. Nothing depends on the horizon, which may be as large as one likes.
 
-Where overlap greedy pays for how long a person's list of wishes is, this pays only for her largest wish. So it is the
-better one where people want a great many items each, and where delta must be 0.
+Overlap greedy pays for the length of a user's list of wishes, and epoch greedy only for their largest wish. So it is
+the better one where users want a great many items each, and where delta must be 0.
 
-Regret     people of one taste: of order k^2 log N log T / epsilon for privacy, and sqrt(k T log N) for chance
-           (docs/maths/epoch-greedy.md, Theorem Q2). No bound against an adversary; when tastes change, doubling
-           epochs notice late: give an `epoch` of fixed length then.
-Guarantee  (epsilon, 0), for any functions whatever; late and missing answers included (Theorem Q1).
-Assumes    exact draws (docs/maths/exponential.md). One answer per round: one that is given again after a crash, to a
-           learner restored from a snapshot, is the same. What comes after its epoch is over counts as nothing.
-Memory     the people of the running epoch, as rows or functions.
+Regret     users of one taste: of order k^2 log N log T / epsilon for privacy, and sqrt(k T log N) for chance
+           (docs/maths/epoch-greedy.md, Theorem Q2). No bound against an adversary; after a drift of tastes doubling
+           epochs react late: set an `epoch` of fixed length then.
+Guarantee  (epsilon, 0), for any functions whatever; late and missing feedback included (Theorem Q1).
+Assumes    exact draws (docs/maths/exponential.md). One feedback per round: one that is reported again after a crash,
+           to a learner restored from a snapshot, is the same. What arrives after its epoch is over is not used.
+Memory     the users of the running epoch, as rows or functions.
 Excludes   timing, and the memory of the process.
 References Gupta, Ligett, McSherry, Roth & Talwar (2010), SODA; Mitrovic, Bun, Krause & Karbasi (2017), ICML.
 """
@@ -42,7 +42,7 @@ from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Menu, OneSlate
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import MenuPolicy
-from diminuendo.learners.base.stored_objectives import StoredObjectives
+from diminuendo.learners.base.users import UserStore
 from diminuendo.offline.private_greedy import rate_per_tick
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.privacy.budget import Budget
@@ -109,7 +109,7 @@ class EpochPolicy(MenuPolicy):
         kind = "epochs that double from" if self.epochs.doubling else "epochs of"
         about = f"{frame.slots} of {frame.n_items} items, {kind} {self.epochs.first}"
         self._paid = paid_on.buy(self.events, "epochs", about)
-        self._people = StoredObjectives(frame.n_items)
+        self._people = UserStore(frame.n_items)
         self._walk: ScoreWalk | None = None  # a release that was begun and could not be finished
         self._slate: Items = np.zeros(frame.slots, dtype=np.int32)
         self._made = np.zeros(1, dtype=np.int64)  # slates drawn: one for each epoch that is over
@@ -194,12 +194,11 @@ class EpochPolicy(MenuPolicy):
             (which,) = np.nonzero(epochs == epoch)
             with self.frame.guard.all_or_broken():
                 if isinstance(answers, People):
-                    theirs = answers[which]
-                    self._people.add_rows(theirs.family, theirs.table, list(range(len(which))), epoch)
+                    theirs, some = answers[which], range(len(which))
+                    self._people.add_rows(theirs.family, theirs.table, some, epoch, rounds=rounds[which])
                 else:
                     for each in which.tolist():
-                        self._people.add(answers[each], epoch)
-                self._people.mark(rounds[which].tolist())
+                        self._people.add(answers[each], epoch, round=int(rounds[each]))
 
     def erase(self, rounds: Ints) -> None:
         """The slate that is drawn after their epoch does not depend on the people of these rounds."""
@@ -210,10 +209,10 @@ class EpochPolicy(MenuPolicy):
         epoch = self.epochs.of(self.frame.rounds)
         end = self.stop(people, done, self.epochs.end(epoch), self.menu.end)
         stop = done + self.draw_rows(slates[done:end])
-        rows = list(range(done, stop))
+        rows = range(done, stop)
         if self.frame.sampled is not None:
             inside = done + np.flatnonzero(self.frame.sampled[: stop - done])
-            people, rows = people[inside], list(range(len(inside)))
+            people, rows = people[inside], range(len(inside))
         self._people.add_rows(people.family, people.table, rows, epoch)
         return stop
 
@@ -230,11 +229,11 @@ class EpochPolicy(MenuPolicy):
 
     def extra(self) -> dict[str, NDArray[Any]]:
         """The people of the running epoch."""
-        return self._people.written()[1]
+        return self._people.written()
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
         """Keep the people of the running epoch again."""
-        self._people.read(found)
+        self._people.read(found, np.iinfo(np.int64).max)
 
     def restored(self) -> None:
         """Refuse slates that could not have been drawn, and people of other epochs; the menu follows."""
@@ -272,10 +271,55 @@ def epoch_greedy(
     rules: SlateRules | None = None,
     sample: int = 1,
 ) -> Learner:
-    """Private greedy, epoch by epoch; `epoch`: their length, where they are not to double.
+    """Return epoch greedy: private greedy on the users of one epoch, shown to all users of the next. Full information.
 
-    `rules`: what slates must keep to. What is pinned is not drawn, and the budget is for the other slots. `sample`: of
-    how many people one is learned from, by a public coin; all are served.
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    horizon : int
+        Number of rounds.
+    epsilon : float
+        Privacy budget.
+    epoch : int, optional
+        Length of epochs. By default each is twice as long as the one before.
+    visits : int, default 1
+        Contribution bound: how many rounds of one user count.
+    ledger : Ledger, optional
+        What is charged. By default a ledger of its own, in memory.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, optional
+        Feedback window.
+    rules : SlateRules, optional
+        What every slate satisfies. Pinned items are not drawn, and the budget is for the other slots.
+    sample : int, default 1
+        One in `sample` users is learned from, by a public coin; all are served.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    OverBudget
+        If the ledger cannot pay for the run.
+    InvalidInput
+        If an argument is out of range.
+
+    Notes
+    -----
+    (epsilon, 0)-DP for any feedback, replacing `visits` rounds of one user (Theorem Q1 of
+    docs/maths/epoch-greedy.md). Every user is in one epoch, so the run costs (k + 1) * rate, whatever its length.
+
+    Examples
+    --------
+    >>> from diminuendo.learners import EpochGreedy
+    >>> learner = EpochGreedy(20, 3, horizon=10_000, epsilon=1.0)
+    >>> learner.guarantee.epsilon, learner.guarantee.delta, learner.guarantee.proof
+    (1.0, 0.0, 'docs/maths/epoch-greedy.md, Theorem Q1')
     """
     horizon = _validate.positive_int(horizon, "horizon")
     frame = Frame(

@@ -63,21 +63,35 @@ ADVICE: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Health:
-    """Whether there is a signal, and the public numbers that this rests on."""
+    """Whether published totals show that feedback arrives, and the public numbers behind it.
+
+    Attributes
+    ----------
+    state : {"ok", "too early to tell", "no signal", "drift", "not available"}
+        "no signal" and "ok" are each wrong with probability at most 1/1000 over a whole run (Theorems H2 and H3 of
+        docs/maths/health.md), however often it is read.
+    advice : str
+        What the state means, and what to do.
+    total : float
+        All published rewards, noise included.
+    deviation : float
+        Standard deviation of the noise in the total.
+    answers : float
+        Number of responses behind it, if as many users respond as was declared.
+    rounds : int
+        Number of rounds behind it.
+    floor : float
+        Reward per response that the slates of a healthy learner earn at least.
+
+    """
 
     state: State
     advice: str
-    """What the state means, and what to do."""
     total: float = 0.0
-    """All published rewards, noise included."""
     deviation: float = 0.0
-    """The standard deviation of the noise in the total."""
     answers: float = 0.0
-    """How many answers it is made of, if as many people answer as was declared."""
     rounds: int = 0
-    """How many rounds it is about."""
     floor: float = 0.0
-    """What chosen slates of a healthy learner earn at least, per answer."""
 
     def __str__(self) -> str:
         if self.state == "not available":

@@ -46,7 +46,38 @@ class RandomPolicy(MenuPolicy):
 def random_slates(
     n_items: int, slots: int, *, coins: Coins | None = None, patience: Patient = None
 ) -> Learner:
-    """Shows k distinct items at random."""
+    """Return the learner that shows k distinct items, uniformly at random, to every user: the floor to clear.
+
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, optional
+        Feedback window.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
+    Notes
+    -----
+    Slates do not depend on any user: (0, 0)-DP. The propensity of each decision is (n_items - k)! / n_items!.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> dim.RandomSlates(5, 2, coins=dim.SeededCoins(1)).choose().propensity
+    0.05
+    """
     return Learner(RandomPolicy(Frame("random", n_items, slots, coins=coins, patience=patience)))
 
 

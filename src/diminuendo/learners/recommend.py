@@ -44,13 +44,6 @@ RULES = (
         "No regret bound is proved.",
     ),
     Rule(
-        "overlap-sums",
-        "full",
-        False,
-        "It adds each user to sums, stores no single user, and releases the sums with noise a few dozen times. Storing "
-        "users would lose less to privacy. No regret bound is proved.",
-    ),
-    Rule(
         "epoch-greedy",
         "full",
         True,

@@ -29,7 +29,21 @@ class BestMatchTable(NamedTuple):
 
 @dataclass(frozen=True)
 class BestMatch(Family):
-    """The best thing shown is what counts."""
+    """Family of users for whom only the best shown item counts.
+
+    Rows of a stream hold how well each item matches: row t, column a is u_a of user t, in [0, 1].
+
+    Notes
+    -----
+    f(S) = max over a in S of u_a. The sum over users is the facility-location problem.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> users = dim.People(dim.BestMatch(), [[0.5, 0.25, 1.0]])
+    >>> users[0].value((0, 1)), users[0].gains((0,)).tolist()
+    (0.5, [0.0, 0.0, 0.5])
+    """
 
     name: ClassVar[str] = "best-match"
 

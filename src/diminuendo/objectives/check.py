@@ -1,8 +1,7 @@
-"""Does an objective keep its promises? Finds a counterexample, and says it in words.
+"""Checks an objective for what learners assume: normalised, in [0, 1], monotone, submodular, with matching gains.
 
-The promises: f(empty) = 0, values in [0, 1], more never hurts (monotone), the same item adds less to
-a larger slate (submodular), and `gains` agrees with `value`. Small objectives are checked on every
-set; larger ones on random chains, so that "nothing found" is then evidence and not proof.
+Small objectives are checked on every set. Larger ones are checked on random chains, where finding nothing is evidence
+and not proof.
 """
 
 from __future__ import annotations
@@ -24,7 +23,15 @@ VALUE_ROUNDING = 2.0**-40
 
 @dataclass(frozen=True)
 class Violation:
-    """A promise that an objective breaks, and where."""
+    """A condition that an objective breaks, and where.
+
+    Attributes
+    ----------
+    rule : {"empty", "range", "monotone", "gains", "submodular"}
+        Which condition.
+    words : str
+        The counterexample, with its slate and values.
+    """
 
     rule: str
     words: str
@@ -34,7 +41,39 @@ class Violation:
 
 
 def check(objective: Objective, *, tries: int = 300, seed: int = 0) -> Violation | None:
-    """The first violation found, or None. Exhaustive for few items, `tries` random chains otherwise."""
+    """Look for a counterexample to what learners assume of an objective.
+
+    Parameters
+    ----------
+    objective : Objective
+        Any object with `n_items`, `value` and `gains`.
+    tries : int, default 300
+        Number of random chains of items, if there are more than 12 items.
+    seed : int, default 0
+        Seed of the random chains.
+
+    Returns
+    -------
+    Violation or None
+        The first violation found: f(empty) = 0, values in [0, 1], monotone, submodular, `gains` agreeing with
+        `value`.
+
+    Notes
+    -----
+    With at most 12 items every set is checked, so None is a proof up to rounding (2**-40). With more items, None is
+    evidence only.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> print(dim.check(dim.Oracle(lambda items: min(1.0, len(items) / 2), n_items=4)))
+    None
+    >>> violation = dim.check(dim.Oracle(lambda items: (len(items) / 4) ** 2, n_items=4))
+    >>> violation.rule
+    'submodular'
+    >>> print(violation)
+    Item 1 adds 0.1875 to [0], but only 0.0625 to [], a part of it; returns must diminish.
+    """
     n = objective.n_items
     if n <= EXHAUSTIVE_UP_TO:
         return next(_exhaustive(objective, n), None)

@@ -46,7 +46,33 @@ class ConcaveTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Concave(Family):
-    """Diminishing returns in the total weight shown."""
+    """Family of users with diminishing returns in the total weight shown.
+
+    Rows of a stream hold weights: row t, column a is w_a of user t, in [0, 1].
+
+    Parameters
+    ----------
+    curve : {"sqrt", "capped", "log", "exponential"}, default "sqrt"
+        Concave function phi: sqrt(x), x, or log2(1 + x), each held at 1 from x = 1 on; or 1 - exp(-x).
+    scale : float, default 1.0
+        Weights are divided by it; at least 1e-9. Public.
+
+    Raises
+    ------
+    InvalidInput
+        If the curve is unknown or the scale too small.
+
+    Notes
+    -----
+    f(S) = phi(sum over a in S of w_a / scale).
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> users = dim.People(dim.Concave("capped", scale=2.0), [[1.0, 1.0, 0.5]])
+    >>> users[0].value((0, 2)), users[0].value((0, 1, 2))
+    (0.75, 1.0)
+    """
 
     curve: str = "sqrt"
     scale: float = 1.0

@@ -36,10 +36,31 @@ class CoverageTable(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Coverage(Family):
-    """How much of what a person cares about is covered by what is shown."""
+    """Family of users who care about topics: the total weight of the topics that the slate covers.
+
+    Rows of a stream hold weights on topics, not on items; each row adds up to at most 1.
+
+    Parameters
+    ----------
+    incidence : array or scipy sparse array, shape (n_items, n_topics)
+        Public: non-zero where the item has the topic.
+
+    Notes
+    -----
+    f(S) = sum of w_u over topics u of which some item of S has the topic. Which item has which topic is public; the
+    weights are the user's.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> family = dim.Coverage([[1, 1, 0], [0, 1, 0], [0, 0, 1]])  # three items, three topics
+    >>> users = dim.People(family, [[0.5, 0.25, 0.25]])
+    >>> users[0].value((1, 2)), users[0].value((0, 1))
+    (0.5, 0.75)
+
+    """
 
     incidence: Matrix = field(repr=False)
-    """Public: row = item, column = topic, non-zero where the item has the topic."""
     name: ClassVar[str] = "coverage"
 
     def __post_init__(self) -> None:
@@ -58,7 +79,7 @@ class Coverage(Family):
 
     @property
     def n_items(self) -> int:
-        """The rows of the incidence."""
+        """The number of items: rows of the incidence."""
         return len(self._topics_of.starts) - 1
 
     @property

@@ -39,9 +39,28 @@ def _from_zero(table: Table, person: int, state: Floats, at: int) -> None:
 
 
 class Kernels(NamedTuple):
-    """One family's compiled functions, written as plain Python that numba can compile.
+    """The compiled functions of one family, written as plain Python that numba can compile.
 
-    The last two need not be given where a state is one number that begins at 0.
+    Every function takes a table, a row index, and a state array with the position where the row's state begins.
+
+    Attributes
+    ----------
+    value : callable
+        (table, row, state, at) -> f(prefix).
+    gain : callable
+        (table, row, state, at, item) -> f(prefix + item) - f(prefix).
+    gains : callable
+        (table, row, state, at, buffer, count) -> new count. Appends every item whose gain can be positive, once
+        each.
+    add : callable
+        (table, row, state, at, item) -> None. Adds the item to the prefix.
+    ceiling : callable
+        (table, row, x, scale, slope) -> h. Adds scale * g to `slope`, where f(S) <= h + sum of g_a over S for every
+        S and 0 <= g_a <= f({a}) (Theorem 2 of docs/maths/hindsight.md).
+    offset : callable, optional
+        (table, row) -> where the row's state begins among the states of all rows. By default one number each.
+    start : callable, optional
+        (table, row, state, at) -> None. Begins with the empty prefix. By default sets the number to 0.
     """
 
     value: Callable[..., Any]
@@ -61,7 +80,15 @@ def _quiet(table: Table) -> str:
 
 
 def register(table_type: type, kernels: Kernels) -> None:
-    """Tell compiled code which functions serve tables of this type; tables print nothing of what they hold."""
+    """Register the compiled functions of a type of table.
+
+    Parameters
+    ----------
+    table_type : type
+        A NamedTuple of arrays. Its instances print nothing of what they hold from now on.
+    kernels : Kernels
+        The functions.
+    """
     _KERNELS[table_type] = kernels
     table_type.__repr__ = _quiet  # type: ignore[assignment]  # methods may be replaced, which mypy forbids
 
@@ -207,21 +234,31 @@ def _is_like(table: Any, blank: Any, own: Collection[int]) -> bool:
 
 
 class Family(ABC):
-    """How people feel about slates: a name and public parameters, nothing private."""
+    """A family of objectives: a name and public parameters, nothing private.
+
+    Subclass it as a frozen dataclass to add a family of your own (see docs/how-to/your-own-learner.md), and
+    register its compiled functions with `extend.register_kernels`.
+
+    Attributes
+    ----------
+    name : str
+        The name by which files, snapshots and commands refer to the family.
+
+    See Also
+    --------
+    NoisyOr, BestMatch, Coverage, Concave, Mixture
+    """
 
     name: ClassVar[str]
 
     @property
     def leaves(self) -> int:
-        """How many private matrices describe people of this family: one, or one for each simple family of a mixture.
-
-        A mixture may hold mixtures; its leaves are the simple families at the ends of that tree.
-        """
+        """The number of private matrices that describe users: one, or one for each simple family of a mixture."""
         return 1
 
     @property
     def n_items(self) -> int | None:
-        """The number of items, where the family's public parameters fix it."""
+        """The number of items if the public parameters fix it, else None."""
         return None
 
     @property
@@ -230,24 +267,53 @@ class Family(ABC):
         return True
 
     def columns(self, n_items: int) -> tuple[int, ...]:
-        """How many columns each private matrix has: one per item, if nothing else is said."""
+        """Return the number of columns of each private matrix.
+
+        Parameters
+        ----------
+        n_items : int
+            Number of items.
+
+        Returns
+        -------
+        tuple of int
+            One number for each leaf; by default `(n_items,)`.
+        """
         return (n_items,)
 
     @abstractmethod
     def table(self, matrices: Sequence[Matrix], n_items: int) -> Table:
-        """Check people at the door and lay them out for compiled code. Row t is person t."""
+        """Check users' rows and lay them out for compiled code.
+
+        Parameters
+        ----------
+        matrices : sequence of array or scipy sparse array
+            One for each leaf; row t describes user t.
+        n_items : int
+            Number of items.
+
+        Returns
+        -------
+        NamedTuple of arrays
+            Of a type that `register_kernels` knows.
+
+        Raises
+        ------
+        InvalidInput
+            If values are not in [0, 1] or shapes do not fit. Messages name row and column, never a value.
+        """
 
     def matrices(self, table: Table, n_items: int) -> tuple[Matrix, ...]:
-        """The private matrices of a table, without copying."""
+        """Return the private matrices of a table as scipy sparse arrays, without copying."""
         return tuple(part.as_scipy() for part in self.rows(table, n_items))
 
     def rows(self, table: Table, n_items: int) -> tuple[SparseRows, ...]:
-        """The private matrices of a table as sparse rows, for code that need not wait for scipy."""
+        """Return the private matrices of a table as sparse rows, without loading scipy."""
         (width,) = self.columns(n_items)
         return (SparseRows(table.starts, table.columns, table.values, (len(table.starts) - 1, width)),)
 
     def with_rows(self, table: Table, rows: Sequence[SparseRows]) -> Table:
-        """A table like this one, of other people: whatever `rows` gave of tables of this family; not checked again."""
+        """Return a table like this one with other users' rows, which are not checked again."""
         (part,) = rows
         arrays = part.indptr, part.indices, part.data
         for array in arrays:
@@ -255,15 +321,15 @@ class Family(ABC):
         return table._replace(**dict(zip(("starts", "columns", "values"), arrays, strict=True)))
 
     def parameters(self) -> dict[str, Any]:
-        """Its public parameters by name, as JSON can hold them: for snapshots."""
+        """Return the public parameters by name, as JSON can hold them."""
         return {part.name: getattr(self, part.name) for part in fields(cast(Any, self))}
 
     @classmethod
     def from_parameters(cls, parameters: dict[str, Any]) -> Self:
-        """The family with the parameters that `parameters` wrote down."""
+        """Return the family with the parameters that `parameters` returned."""
         return cls(**parameters)
 
     @classmethod
     @abstractmethod
     def specimens(cls) -> Iterator[tuple[Family, int, tuple[Matrix, ...]]]:
-        """Small examples (family, n_items, matrices) on which the contract tests run."""
+        """Yield small examples (family, n_items, matrices), on which the contract tests run."""

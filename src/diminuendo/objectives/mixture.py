@@ -40,7 +40,28 @@ class PairTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Mixture(Family):
-    """A weighted sum of other families."""
+    """Family of weighted sums of other families, for instance half relevance and half variety.
+
+    Parameters
+    ----------
+    parts : tuple of Family
+        Two or more families, mixtures among them. A user has one private row per part.
+    shares : tuple of float
+        Public weights of the parts, each in (0, 1], adding up to at most 1.
+
+    Raises
+    ------
+    InvalidInput
+        If there are fewer than two parts, or shares do not fit.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> family = dim.Mixture((dim.NoisyOr(), dim.BestMatch()), (0.5, 0.5))
+    >>> user = dim.person(family, [{0: 0.5, 1: 0.5}, {0: 1.0}], n_items=3)
+    >>> user.value((0, 1))  # 0.5 * 0.75 + 0.5 * 1.0
+    0.875
+    """
 
     parts: tuple[Family, ...]
     shares: tuple[float, ...]

@@ -31,7 +31,22 @@ class NoisyOrTable(NamedTuple):
 
 @dataclass(frozen=True)
 class NoisyOr(Family):
-    """The probability that anything shown is clicked."""
+    """Family of users who click each shown item independently: the probability that anything shown is clicked.
+
+    Rows of a stream hold click probabilities: row t, column a is p_a of user t, in [0, 1]. With probabilities 0 and
+    1 alone it asks whether the slate holds anything that the user wants.
+
+    Notes
+    -----
+    f(S) = 1 - prod over a in S of (1 - p_a): monotone, submodular, f(empty) = 0, values in [0, 1].
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> users = dim.People(dim.NoisyOr(), [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
+    >>> [user.value((0, 1)) for user in users]
+    [0.75, 0.0]
+    """
 
     name: ClassVar[str] = "noisy-or"
 

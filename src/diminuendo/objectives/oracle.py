@@ -1,8 +1,4 @@
-"""Oracle: any Python function of a set.
-
-The most general objective and the slowest: gains cost one call per item. Nothing is compiled, so a
-stream of oracles is replayed round by round.
-"""
+"""Oracle: any Python function of a set, the most general objective and the slowest."""
 
 from __future__ import annotations
 
@@ -16,11 +12,36 @@ from diminuendo.types import Floats, SlateLike
 
 
 class Oracle:
-    """An objective given as a function of a frozenset of items.
+    """An objective given as a Python function of a set of items.
 
+    The most general objective and the slowest: `gains` calls the function once per item, and a stream of oracles is
+    replayed round by round.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a frozenset of items and returns a number in [0, 1]. It should be monotone and submodular, and 0 for
+        the empty set; `diminuendo.check` looks for violations.
+    n_items : int
+        Number of items.
+
+    Raises
+    ------
+    InvalidInput
+        If `n_items` is not a positive integer.
+
+    Notes
+    -----
+    Learners clip gains before they enter a private sum, so a function that breaks the rules costs regret, not
+    privacy.
+
+    Examples
+    --------
     >>> likes_pairs = Oracle(lambda items: min(1.0, len(items) / 2), n_items=4)
     >>> likes_pairs.value([0, 3])
     1.0
+    >>> likes_pairs.gains([0, 3]).tolist()
+    [0.0, 0.0, 0.0, 0.0]
     """
 
     __slots__ = ("function", "n_items")
@@ -33,11 +54,37 @@ class Oracle:
         return f"<Oracle over {self.n_items} items>"
 
     def value(self, slate: SlateLike) -> float:
-        """f(slate)."""
+        """Return f(slate).
+
+        Parameters
+        ----------
+        slate : sequence of int
+            Distinct items.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        InvalidInput
+            If the slate is not of distinct items in range.
+        """
         return as_float(self.function(frozenset(_validate.slate(slate, self.n_items))))
 
     def gains(self, prefix: SlateLike) -> Floats:
-        """f(prefix + a) - f(prefix) for every item a; shape (n_items,)."""
+        """Return the marginal gain f(prefix + a) - f(prefix) of every item a.
+
+        Parameters
+        ----------
+        prefix : sequence of int
+            Distinct items.
+
+        Returns
+        -------
+        ndarray of float, shape (n_items,)
+            0 for items of the prefix.
+        """
         items = frozenset(_validate.slate(prefix, self.n_items))
         before = as_float(self.function(items))
         found = np.zeros(self.n_items)

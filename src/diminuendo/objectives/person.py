@@ -28,7 +28,28 @@ from diminuendo.types import Floats, Items, Objective, Slate, SlateLike
 
 
 class Person:
-    """What one person feels about slates. Reveals nothing when printed."""
+    """One user's objective: a row of a stream, evaluated by compiled code. Reveals nothing when printed.
+
+    `People.__getitem__` and `person` make them; they satisfy the `Objective` protocol.
+
+    Parameters
+    ----------
+    family : Family
+        Public form of the objective.
+    n_items : int
+        Number of items.
+    table : NamedTuple of arrays
+        Rows of users, as `Family.table` returned them.
+    index : int
+        The row.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> user = dim.People(dim.NoisyOr(), [[0.5, 0.0, 0.5]])[0]
+    >>> user, user.value((0, 2))
+    (<Person: noisy-or over 3 items>, 0.75)
+    """
 
     __slots__ = ("family", "index", "n_items", "table")
 
@@ -42,7 +63,13 @@ class Person:
         return f"<Person: {self.family.name} over {self.n_items} items>"
 
     def checked(self) -> Person:
-        """The same person in an object of ours, with a row that compiled code can read; else an error."""
+        """Return the same user as a fresh Person whose row compiled code can read.
+
+        Raises
+        ------
+        InvalidInput
+            If the table was altered, or is not of the family.
+        """
         index, n_items = self.index, self.n_items
         plain = type(index) is type(n_items) is int and index >= 0
         if not plain or not sound_table(self.family, self.table, n_items, index, index + 1):
@@ -56,13 +83,44 @@ class Person:
         return np.empty(largest_state(self.table, self.index, self.index + 1))
 
     def value(self, slate: SlateLike) -> float:
-        """f(slate), in [0, 1]."""
+        """Return f(slate), in [0, 1].
+
+        Parameters
+        ----------
+        slate : sequence of int
+            Distinct items.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        InvalidInput
+            If the slate is not of distinct items in range.
+        """
         self.checked()
         items = np.array(_validate.slate(slate, self.n_items), dtype=np.int32)
         return float(_value_of(self.table, self.index, items, self._state()))
 
     def gains(self, prefix: SlateLike) -> Floats:
-        """f(prefix + a) - f(prefix) for every item a; shape (n_items,)."""
+        """Return the marginal gain f(prefix + a) - f(prefix) of every item a.
+
+        Parameters
+        ----------
+        prefix : sequence of int
+            Distinct items.
+
+        Returns
+        -------
+        ndarray of float, shape (n_items,)
+            0 for items of the prefix. Work grows with the user's row, not with the number of items.
+
+        Raises
+        ------
+        InvalidInput
+            If the prefix is not of distinct items in range.
+        """
         self.checked()
         items = np.array(_validate.slate(prefix, self.n_items), dtype=np.int32)
         out = np.zeros(self.n_items)
@@ -118,8 +176,28 @@ class Person:
 
 
 def person(family: Family, row: Mapping[int, float] | Sequence[Mapping[int, float]], n_items: int) -> Person:
-    """One person from what she cares about: `{item: value}` (topics for coverage; one mapping per part of a mixture).
+    """Return the objective of one user from what they care about.
 
+    Parameters
+    ----------
+    family : Family
+        Form of the objective.
+    row : mapping of int to float, or sequence of such mappings
+        Values in [0, 1] by item; by topic for Coverage; one mapping per part for a Mixture.
+    n_items : int
+        Number of items.
+
+    Returns
+    -------
+    Person
+
+    Raises
+    ------
+    InvalidInput
+        If keys are not items in range, or values not in [0, 1]. The message names the place, never the value.
+
+    Examples
+    --------
     >>> from diminuendo.objectives import NoisyOr
     >>> visitor = person(NoisyOr(), {3: 0.5, 7: 0.25}, n_items=10)
     >>> visitor.value([3, 7])

@@ -34,7 +34,37 @@ class Rows(NamedTuple):
 
 
 def checked_rows(matrix: Matrix, n_columns: int, *, column: str, quantity: str) -> Rows:
-    """The rows of `matrix`: sorted distinct columns in range, finite values in [0, 1]."""
+    """Check a matrix of users' rows and return it as sorted, read-only sparse rows.
+
+    Parameters
+    ----------
+    matrix : array or scipy sparse array, shape (n_rows, n_columns)
+        Finite values in [0, 1].
+    n_columns : int
+        Expected number of columns, at most 2**31 - 1.
+    column, quantity : str
+        What a column and a value are called in messages, such as "item" and "probability".
+
+    Returns
+    -------
+    Rows
+        Arrays `starts`, `columns` and `values`, with distinct rising columns in each row.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the row and the rule, and no value of a user.
+
+    Examples
+    --------
+    >>> from diminuendo.extend import checked_rows
+    >>> checked_rows([[0.0, 0.5], [1.0, 0.0]], 2, column="item", quantity="probability").columns.tolist()
+    [1, 0]
+    >>> checked_rows([[0.0, 7.0]], 2, column="item", quantity="probability")
+    Traceback (most recent call last):
+        ...
+    diminuendo.errors.InvalidInput: Row 0, item 1: the probability must be in [0, 1].
+    """
     starts, columns, values, (height, width) = _arrays(matrix)
     if width != n_columns:
         raise InvalidInput(

@@ -1,8 +1,7 @@
-"""Greedy in hindsight with a slate for each type of people: what contexts could be worth, and how much of it is chance.
+"""Greedy in hindsight with a slate for each context id: what contexts could be worth, and how much of that is chance.
 
-A *type* is what is known of somebody when she comes (streams/contexts.py). Greedy on each type's people alone overfits:
-a type of three people gets a slate made for these three. So the same is done with labels that say nothing, people's own
-dealt out again at random; what that earns above one slate for everybody is chance, and only the rest is knowledge.
+Greedy on the users of each id overfits. So the same is done with labels that say nothing, the users' own in random
+order: what these earn above one slate for all is chance, and only the rest is information.
 """
 
 from __future__ import annotations
@@ -22,20 +21,63 @@ SHUFFLE = 9
 
 @dataclass(frozen=True)
 class HindsightByType:
-    """A slate for each type, chosen with all people known."""
+    """A slate for each context id, chosen with all users known.
+
+    Attributes
+    ----------
+    value : float
+        Mean over users of the value of the slate of their own context id.
+    slates : dict of int to Hindsight
+        By context id, of those that occur.
+    people : dict of int to int
+        How many users each context id has.
+
+    """
 
     value: float
-    """Mean over people of what the slate of each one's type is worth to her."""
     slates: dict[int, Hindsight]
-    """By type, of those that came."""
     people: dict[int, int]
-    """How many came of each."""
 
 
 def greedy_by_type(
     stream: Stream, slots: int, types: Ints | None = None, *, method: str = "lazy"
 ) -> HindsightByType:
-    """Hindsight greedy on the people of each type; `types`: other types than those of the stream."""
+    """Return greedy in hindsight on the users of each context id.
+
+    Parameters
+    ----------
+    stream : People
+        All users.
+    slots : int
+        Number of items in each slate.
+    types : ndarray of int, optional
+        Context ids other than those of the stream, such as `shuffled(stream.types)`.
+    method : str, default "lazy"
+        As in `greedy`.
+
+    Returns
+    -------
+    HindsightByType
+
+    Raises
+    ------
+    InvalidInput
+        If the stream has no contexts, or `types` is of another length.
+
+    Notes
+    -----
+    A context id of three users gets a slate made for these three, so the value is partly chance. What `shuffled`
+    ids earn above one slate for all is that chance.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> from diminuendo.offline import greedy_by_type, shuffled
+    >>> users = dim.open_stream("taste-labels", context="group")
+    >>> known, chance = greedy_by_type(users, 3), greedy_by_type(users, 3, shuffled(users.types))
+    >>> known.value > chance.value > dim.greedy(users, 3).value
+    True
+    """
     known = stream.types if types is None else types
     if known is None or not isinstance(stream, People):
         raise InvalidInput(
@@ -54,5 +96,17 @@ def greedy_by_type(
 
 
 def shuffled(types: Ints, seed: int = SHUFFLE) -> Ints:
-    """The same types, dealt out again: as many people of each, and no knowledge."""
+    """Return the same context ids in random order: as many users of each, and no information.
+
+    Parameters
+    ----------
+    types : ndarray of int
+        Context ids.
+    seed : int, default 9
+        Seed of the permutation.
+
+    Returns
+    -------
+    ndarray of int
+    """
     return np.random.default_rng(seed).permutation(types)

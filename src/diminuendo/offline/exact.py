@@ -1,15 +1,14 @@
-"""The best slate in hindsight, with a proof: lower and upper bounds that meet, or say how far apart they are.
+"""The best slate in hindsight, with a proof: lower and upper bounds that meet, or how far apart they are.
 
-`branch`  depth-first search over slates. A prefix S that cannot beat the best slate found, because F(S) plus
-          the largest remaining gains is too small, is cut off. Works for any objective, and by rules: what is pinned
-          comes first, and what a cap keeps away adds nothing.
+`branch`  depth-first search over slates. A prefix S is cut off if F(S) plus the largest remaining gains cannot beat the
+          best slate so far. Works for any objective, and with rules: pinned items come first, and items that a cap
+          excludes add nothing.
 `milp`    every family has linear ceilings over F that touch it at a given slate. A mixed-integer program over the N
-          items and the ceilings so far gives a slate and an upper bound; the slate gives a lower bound and
-          another ceiling, until they meet. People enter only through ceilings, so that the program stays small
-          however long the stream. (Benders decomposition, as in Cordeau, Furini & Ljubic 2019, EJOR 275, here
-          for every family with a concave form.)
+          items and the ceilings so far gives a slate and an upper bound; the slate gives a lower bound and another
+          ceiling, until they meet. Users enter only through ceilings, so the program stays small however long the
+          stream is (Benders decomposition).
 
-Bounds are means per person. Those of `milp` are stated with the solver's own tolerance added.
+Bounds are means per user. Those of `milp` include the solver's tolerance.
 """
 
 from __future__ import annotations
@@ -43,18 +42,30 @@ MEAN_ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Bracket:
-    """The best mean value of any slate lies between `lower` and `upper`."""
+    """Bounds on the best mean value of any slate.
+
+    Attributes
+    ----------
+    lower, upper : float
+        The best value lies between them.
+    slate : tuple of int
+        A slate whose value is `lower`.
+    seconds : float
+        How long the search took.
+    method : {"milp", "branch"}
+        Which search.
+
+    """
 
     lower: float
     upper: float
     slate: Slate
-    """A slate that is worth `lower`."""
     seconds: float
     method: str
 
     @property
     def proven(self) -> bool:
-        """Whether the bounds meet, up to the solver's tolerance."""
+        """Whether the bounds meet, up to twice the solver's tolerance of 1e-6 per user."""
         return self.upper - self.lower <= 2 * SOLVER_TOLERANCE
 
 
@@ -66,9 +77,47 @@ def optimum(
     method: str = "auto",
     time_limit: float = 60.0,
 ) -> Bracket:
-    """The best slate in hindsight, or the tightest bounds found within `time_limit` seconds.
+    """Return the best slate in hindsight, or the tightest bounds found in time. Not private.
 
-    `rules`: what the slate must keep to, as long as every slot may show every item; then by `branch`.
+    Parameters
+    ----------
+    stream : Stream
+        All users.
+    slots : int
+        Number of items in the slate.
+    rules : SlateRules, optional
+        Pinned items and caps, searched by "branch". Eligible slots are refused.
+    method : {"auto", "milp", "branch"}, default "auto"
+        "milp": cutting planes from concave forms of the objectives, for `People`. "branch": depth-first search with
+        the bound of `data_bound`, for any objective.
+    time_limit : float, default 60.0
+        Seconds.
+
+    Returns
+    -------
+    Bracket
+
+    Raises
+    ------
+    InvalidInput
+        If the method does not fit the stream or the rules.
+
+    Notes
+    -----
+    Theorems 1, 2 and 3 of docs/maths/hindsight.md.
+
+    References
+    ----------
+    Cordeau, Furini & Ljubic (2019), Benders decomposition for very large scale partial set covering and maximal
+    covering location problems, EJOR 275.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> users = dim.People(dim.NoisyOr(), [[0.5, 0.5, 0.0], [0.5, 0.0, 0.75]])
+    >>> best = dim.optimum(users, slots=1)
+    >>> best.slate, best.lower, best.proven
+    ((0,), 0.5, True)
     """
     k = _validate.slots(slots, stream.n_items)
     _validate.one_of(method, METHODS, "method")

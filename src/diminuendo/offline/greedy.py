@@ -1,15 +1,11 @@
 """Greedy in hindsight: add the item that helps most, k times. At least 1 - 1/e of the best possible.
 
-Three ways to the same idea. `plain` asks everybody about every item every time. `lazy` finds the same items
-and asks less: of people, only those whom the last item moved; of functions, only about items whose old gain,
-which can only have fallen, could still win. `stochastic` asks about a random few items, and loses a little.
-Ties go to the smaller item number. `data_bound` says what no slate can exceed.
+`plain` evaluates every item for every user in every step. `lazy` finds the same items with fewer evaluations: of
+people, only those whom the last item moved; of functions, only items whose earlier gain, which can only have fallen,
+could still win. `stochastic` evaluates a random few items, and loses a little. Ties go to the smaller item.
+`data_bound` bounds what any slate can earn.
 
-By rules (rules.py) the next item is the best that they leave; at least 1/2 of the best slate by the same rules, or 1/3
-where slots have items of their own and there are caps (fitting.py).
-
-References: Nemhauser, Wolsey & Fisher (1978), Mathematical Programming 14; Minoux (1978) for lazy;
-Mirzasoleiman et al. (2015), AAAI, for stochastic.
+With rules (rules.py) the next item is the best that they leave; fitting.py has the approximation factors.
 """
 
 from __future__ import annotations
@@ -33,13 +29,22 @@ METHODS = ("lazy", "plain", "stochastic")
 
 @dataclass(frozen=True)
 class Hindsight:
-    """A slate chosen with all people known."""
+    """A slate chosen with all users known.
+
+    Attributes
+    ----------
+    slate : tuple of int
+        The items.
+    value : float
+        Mean over users of f_t(slate).
+    gains : tuple of float
+        What each item added, per user, in the order in which items were chosen.
+
+    """
 
     slate: Slate
     value: float
-    """Mean over people of f_t(slate)."""
     gains: tuple[float, ...]
-    """What each item added, per person, in the order in which items were chosen."""
 
 
 def greedy(
@@ -51,13 +56,51 @@ def greedy(
     seed: int = 0,
     accuracy: float = 0.05,
 ) -> Hindsight:
-    """Hindsight greedy over a whole stream.
+    """Return the greedy slate in hindsight: k times the item that adds most. Not private.
 
-    `rules`: what the slate must keep to. It is then in the order of slots, without those that stay empty, and gains
-    are in the order in which items were chosen, those that are pinned first.
+    Parameters
+    ----------
+    stream : Stream
+        All users.
+    slots : int
+        Number of items to choose, k.
+    rules : SlateRules, optional
+        What the slate must satisfy. The slate is then in the order of slots, without empty ones, and gains are in
+        the order of choice, pinned items first.
+    method : {"lazy", "plain", "stochastic"}, default "lazy"
+        "plain" evaluates every item in every step. "lazy" returns the same slate with fewer evaluations.
+        "stochastic" evaluates (n_items / k) log(1 / accuracy) random items in each step.
+    seed : int, default 0
+        For "stochastic".
+    accuracy : float, default 0.05
+        For "stochastic": it keeps at least 1 - 1/e - accuracy of the best value on average.
 
-    `seed` and `accuracy` matter to `stochastic` only: it asks (N / k) log(1 / accuracy) items a step
-    and keeps at least 1 - 1/e - accuracy of the best possible on average.
+    Returns
+    -------
+    Hindsight
+
+    Raises
+    ------
+    InvalidInput
+        If `slots` is out of range, rules cannot be satisfied, or are combined with "stochastic".
+
+    Notes
+    -----
+    At least 1 - 1/e of the best possible value; with rules at least 1/2, or 1/3 with both caps and eligible slots
+    (Lemma Y2 of docs/maths/rules.md). Ties go to the smaller item.
+
+    References
+    ----------
+    Nemhauser, Wolsey & Fisher (1978), An analysis of approximations for maximizing submodular set functions,
+    Mathematical Programming 14. Minoux (1978) for "lazy". Mirzasoleiman et al. (2015), Lazier than lazy greedy,
+    AAAI, for "stochastic".
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> best = dim.greedy(dim.msweb(), slots=3)
+    >>> best.slate, round(best.value, 3)
+    ((8, 4, 34), 0.627)
     """
     k = _validate.slots(slots, stream.n_items)
     _validate.one_of(method, METHODS, "method")
@@ -90,10 +133,32 @@ def _by_rules(summed: Total, rules: FittedRules) -> Hindsight:
 
 
 def data_bound(stream: Stream, chain: Slate, slots: int) -> float:
-    """An upper bound on the best mean value of `slots` items, from the data instead of from 1 - 1/e.
+    """Return an upper bound on the best mean value of any slate, from the data instead of from 1 - 1/e.
 
-    For monotone submodular F the best slate is worth at most F(S) plus the k largest gains given S. That
-    holds for every prefix S of `chain` (greedy's, say); the smallest of these bounds is returned.
+    Parameters
+    ----------
+    stream : Stream
+        All users, with monotone submodular objectives.
+    chain : tuple of int
+        Any slate, in order; greedy's gives good bounds.
+    slots : int
+        Number of items of the slates that are bounded.
+
+    Returns
+    -------
+    float
+        The smallest of the bounds F(S) plus the `slots` largest gains given S, over prefixes S of the chain.
+
+    Notes
+    -----
+    Theorem 1 of docs/maths/hindsight.md.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> users = dim.msweb()
+    >>> round(dim.data_bound(users, dim.greedy(users, 3).slate, 3), 3)  # greedy has 0.649
+    0.755
     """
     summed = total(stream)
     best = top_sum(summed.gains(), slots)

@@ -1,11 +1,7 @@
-"""Greedy in hindsight over a file that is read in pieces: the same slate, in one pass for each slot and one more.
+"""Greedy in hindsight over a stream that is read in pieces: the same slate, in one pass for each slot and one more.
 
-A pass adds up, over people in their order, what they make of the slate so far and what each item would add to it. Sums
-go on from piece to piece as if there were one, so slate and value are, to the last bit, those of `greedy` on all people
-at once; gains are those of its method `plain`. Only one piece is in memory, and the state of its people.
-
-What the best slate is worth is not searched for. It is at most F(S) plus the k largest gains given S, for every S that
-greedy passes (`data_bound`), and all of that is at hand.
+Sums go on from piece to piece, so slate and value equal, to the last bit, those of `greedy` on all users at once; gains
+equal those of its method `plain`. Only one piece is in memory. The optimum is not searched for: `data_bound` bounds it.
 """
 
 from __future__ import annotations
@@ -41,9 +37,38 @@ class InPieces(Iterable[People], Protocol):
 def greedy_in_pieces(
     pieces: InPieces, slots: int, *, rules: SlateRules | None = None, progress: Progress | None = None
 ) -> tuple[Hindsight, Bracket]:
-    """Hindsight greedy, and bounds on the best slate: what greedy earns, and what no slate exceeds.
+    """Return greedy in hindsight, and bounds on the best slate, of a stream that is read in pieces.
 
-    `rules`: what the slate must keep to. `progress` is called with the people of a piece in each pass.
+    Parameters
+    ----------
+    pieces : iterable of People
+        Can be iterated several times, once for each slot and once more.
+    slots : int
+        Number of items in the slate.
+    rules : SlateRules, optional
+        What the slate must satisfy.
+    progress : callable, optional
+        Called with the number of users of each piece, in each pass.
+
+    Returns
+    -------
+    Hindsight
+        The same slate and value, bit for bit, as `greedy` of all users at once; gains as of its method "plain".
+    Bracket
+        From the value of that slate to the bound of `data_bound`.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> from diminuendo.offline import greedy_in_pieces
+    >>> class Halves:
+    ...     users = dim.msweb()[:2_000]
+    ...     n_items, people = users.n_items, len(users)
+    ...     def __iter__(self):
+    ...         return iter((self.users[:1_000], self.users[1_000:]))
+    >>> best, bounds = greedy_in_pieces(Halves(), slots=3)
+    >>> best.slate == dim.greedy(Halves.users, 3).slate, bounds.lower == best.value <= bounds.upper
+    (True, True)
     """
     began, people = time.perf_counter(), max(1, pieces.people)
     fitted = FittedRules(as_rules(rules), pieces.n_items, _validate.slots(slots, pieces.n_items))

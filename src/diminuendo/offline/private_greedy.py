@@ -1,22 +1,18 @@
-r"""Private greedy: k items for everybody at once, each drawn in proportion to exp(rate * what it adds).
+"""Private greedy: k items for all users at once, each drawn with probability proportional to exp(rate * its gain).
 
-Non-private greedy takes the item that adds most to what people have. Here each pick is a draw by the exponential
-mechanism among the items not yet taken; the more people there are, the closer it is to greedy.
+Each pick is a draw by the exponential mechanism among the items not yet taken; the more users there are, the closer it
+is to greedy. A user's gains are clipped to [0, 1], and further to what is *left* of the user: one unit minus what
+earlier picks gave them (streams/walks.py). An objective that is monotone with values in [0, 1] never meets the second
+bound; it is what makes `pure` and `telescoping` cheap.
 
-A person's gains are cut to [0, 1], and further to what is *left* of her: one unit less what earlier picks gave her
-(streams/walks.py). People whose objective is monotone with values in [0, 1] never notice the second cut; it is what
-makes `pure` and `telescoping` cheap.
-
-Three ways to count, all proved in docs/maths/private-greedy.md, for one person replaced by another:
+Three ways of accounting, all proved in docs/maths/private-greedy.md, replacing one user's objective:
 
     pure         (k + 1) * rate, not the 2 k * rate of adding up draws          Theorem G1, b
     zcdp         k draws, each within an interval of 2 * rate                   Theorem G1, a
     telescoping  delta = tanh(rate / 2) exp(-epsilon / (e^rate - 1)), any k     Theorem G3
 
-Guarantee  `PrivateSlate.guarantee`. The slate is all that may be published: its value and gains are not in the result.
-Utility    E F(slate) >= c (best - k (log N / rate + people / 2^20)), c = 1 - (1 - 1/k)^k >= 1 - 1/e  (Theorem G2).
-Assumes    exact draws (docs/maths/exponential.md). The number of people and of items is public. Excludes timing.
-References Gupta, Ligett, McSherry, Roth & Talwar (2010), SODA; Mitrovic, Bun, Krause & Karbasi (2017), ICML.
+Guarantee  `PrivateSlate.guarantee`. Only the slate may be published: its value and gains are not in the result.
+Assumes    exact draws (docs/maths/exponential.md). The numbers of users and of items are public. Excludes timing.
 """
 
 from __future__ import annotations
@@ -52,36 +48,80 @@ SPAN = 2
 
 @dataclass(frozen=True)
 class PrivateSlate:
-    """A slate drawn privately, and what is public about how; nothing about how good it is."""
+    """A slate drawn privately, and what is public about how. Nothing about how good it is.
+
+    Attributes
+    ----------
+    slate : tuple of int
+        Items in the order in which they were drawn.
+    guarantee : Guarantee
+        What is proved about the slate.
+    event : Laplace or Selections
+        What the draw cost, for a ledger.
+    calibration : {"pure", "zcdp", "telescoping"}
+        Which proof set the rate.
+    rate : float
+        Weights of a draw are exp(rate * sum of users' gains).
+    n_items : int
+        Number of items.
+    people : int
+        Number of users.
+
+    """
 
     slate: Slate
-    """Items in the order in which they were drawn."""
     guarantee: Guarantee
     event: Laplace | Selections
-    """What drawing cost, for a ledger: one round's cost."""
     calibration: str
     rate: float
-    """Per unit of gain: weights are exp(rate * people who gain a whole unit)."""
     n_items: int
     people: int
 
     @property
     def loss(self) -> float:
-        """Mean value in expectation is at least (1 - 1/e) of the best slate's, minus this (Theorem G2)."""
+        """How far the mean value may fall below (1 - 1/e) times the best slate's, in expectation (Theorem G2)."""
         k = len(self.slate)
         each = math.log(self.n_items) / (self.rate * max(1, self.people)) + 1 / TICKS
         return -math.expm1(k * math.log1p(-1 / k)) * k * each if k > 1 else each
 
     def epsilons(self, delta: float, rounds: int = 1) -> dict[str, float]:
-        """The epsilon at `delta` that each way of counting proves for this very run, and what others would say.
+        """Return the epsilon that each way of accounting proves for this draw, and what others would claim.
 
-        `basic` and `advanced` are compositions of k draws, each (2 * rate)-private, as in Mitrovic et al. (2017).
+        Parameters
+        ----------
+        delta : float
+            From 0 (inclusive) to 1.
+        rounds : int, default 1
+            How many of the rows one user may own.
+
+        Returns
+        -------
+        dict of str to float
+            "pure", "zcdp" and "telescoping" as proved; "basic" and "advanced" compose k draws that are (2 *
+            rate)-DP each, as Mitrovic et al. (2017) do. Infinite where an accountant proves nothing.
         """
         return claims(len(self.slate), self.rate, delta, rounds)
 
 
 def claims(slots: int, rate: float, delta: float, rounds: int = 1) -> dict[str, float]:
-    """The epsilon at `delta` of `slots` draws at that rate, by every way of counting; infinite: it says nothing."""
+    """Return the epsilon of `slots` draws at a rate, by every way of accounting.
+
+    Parameters
+    ----------
+    slots : int
+        Number of draws.
+    rate : float
+        Per unit of gain.
+    delta : float
+        From 0 (inclusive) to 1.
+    rounds : int, default 1
+        How many of the rows one user may own.
+
+    Returns
+    -------
+    dict of str to float
+        As `PrivateSlate.epsilons`.
+    """
     k, each = _validate.positive_int(slots, "slots"), _validate.positive_float(rate, "rate")
     _validate.delta(delta)
     _validate.positive_int(rounds, "rounds")
@@ -114,12 +154,52 @@ def private_greedy(
     name: str = "slate",
     coins: Coins | None = None,
 ) -> PrivateSlate:
-    """One slate for all of `people`, drawn at the highest rate that `budget` allows.
+    """Draw one slate for all users by private greedy, at the highest rate that the budget allows.
 
-    `calibration=None` takes whichever way of counting allows the highest rate. With a `ledger` the event is charged
-    under `name` before anything is drawn, and the slate is kept: after a crash the same call returns the same slate.
-    A ledger adds up costs, so there the way of counting is the budget's own.
+    Parameters
+    ----------
+    people : Stream
+        The users whose preferences are protected. Their number is public.
+    slots : int
+        Number of items in the slate, k.
+    budget : Budget
+        Epsilon, delta and adjacency.
+    calibration : {"pure", "zcdp", "telescoping"}, optional
+        Which proof sets the rate. By default whichever allows the highest.
+    ledger : Ledger, optional
+        Charged before anything is drawn. The slate is written once: after a crash, the same call returns the same
+        slate. A ledger adds costs, so the calibration is its budget's accountant.
+    name : str, default "slate"
+        Name of the release in the ledger.
+    coins : Coins, optional
+        Source of randomness. By default SystemCoins.
 
+    Returns
+    -------
+    PrivateSlate
+
+    Raises
+    ------
+    InvalidInput
+        If the budget does not go with the calibration or with the ledger.
+    OverBudget
+        If the ledger cannot pay.
+
+    Notes
+    -----
+    The slate is (epsilon, delta)-DP if one user's objective is replaced by any other. Gains are clipped to [0, 1]
+    and to what is left of the user, so this holds for every objective. docs/maths/private-greedy.md proves (k + 1)
+    * rate for pure DP (Theorem G1, b), k draws of bounded range 2 * rate for zCDP (Theorem G1, a), and a delta that
+    does not grow with k (Theorem G3). Utility is Theorem G2: E F(slate) >= (1 - 1/e) (best - k (log N / rate +
+    users / 2**20)).
+
+    References
+    ----------
+    Gupta, Ligett, McSherry, Roth & Talwar (2010), Differentially private combinatorial optimization, SODA.
+    Mitrovic, Bun, Krause & Karbasi (2017), Differentially private submodular maximization, ICML.
+
+    Examples
+    --------
     >>> from diminuendo.privacy import Budget
     >>> from diminuendo.streams import msweb
     >>> found = private_greedy(msweb(), 3, budget=Budget(1.0, 0.0, accountant="pure"))

@@ -1,13 +1,10 @@
-"""Rules of slates: which items each slot may show, which are always shown, and of which only a few. All public.
+"""Rules of slates: eligible slots, pinned items, and caps on sets of items. All public.
 
     SlateRules(pinned=[7], caps=[([0, 1, 2, 3], 2), ([0, 1], 1)], eligible=[range(10), range(20), range(20)])
 
-`eligible`: for each slot its items. `pinned`: items that are always shown, {slot: item}, or a list for the first slots.
-`caps`: pairs of items and how many of them are shown at most, such as two of one brand. Any two of these sets are
-disjoint, or one is inside the other (a laminar family): two of a brand, three of all brands of one maker.
-
-Rules are said before anybody comes and have nothing to do with answers, so keeping them costs no privacy
-(docs/maths/rules.md). What a slate that grows may still take is worked out in fitting.py.
+Capped sets form a laminar family: two of a brand, three of all brands of one maker. Rules are set without looking at
+feedback, so keeping them costs no privacy (docs/maths/rules.md, Lemma Y1). What a slate that grows may still take is in
+fitting.py.
 """
 
 from __future__ import annotations
@@ -44,16 +41,53 @@ class CapTree(NamedTuple):
 
 @dataclass(frozen=True, init=False)
 class SlateRules:
-    """What slates must keep to, whatever people say. Equal rules are equal, and rules are never changed."""
+    """Public rules that every slate satisfies. Immutable.
+
+    Parameters
+    ----------
+    eligible : sequence of items, optional
+        For each slot the items that it may show, as numbers or as booleans over all items. By default all items
+        everywhere.
+    pinned : sequence of int or mapping of int to int, optional
+        Items that are always shown: for the first slots in order, or by slot.
+    caps : sequence of (items, int), optional
+        Sets of items and how many of each are shown at most. Any two sets are disjoint, or one contains the other.
+    may_be_empty : bool, default False
+        Whether slots may stay empty if rules leave too few items; by default such rules are refused.
+
+    Attributes
+    ----------
+    eligible : tuple of tuple of int, optional
+        As given, sorted.
+    pinned : tuple of (int, int)
+        (slot, item) pairs in the order of slots.
+    caps : tuple of (tuple of int, int)
+        As given, sorted.
+
+    Raises
+    ------
+    InvalidInput
+        If rules contradict each other, or capped sets overlap without nesting.
+
+    Notes
+    -----
+    Rules cost no privacy if they are set without looking at users' feedback (Lemma Y1 of docs/maths/rules.md).
+    Greedy keeps at least 1/2 of the best value under the same rules, 1 - 1/e with pinned items alone, and 1/3 with
+    both caps and eligible slots (Lemma Y2).
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> rules = dim.SlateRules(pinned=[7], caps=[([0, 1, 2, 3], 2), ([0, 1], 1)])
+    >>> dim.greedy(dim.msweb(), slots=4, rules=rules).slate
+    (7, 8, 4, 34)
+
+    """
 
     eligible: tuple[tuple[int, ...], ...] | None
-    """For each slot the items that it may show; None: every slot may show every item."""
     pinned: tuple[tuple[int, int], ...]
-    """Slots, rising, and the item that each of them always shows, as long as that item is there."""
     caps: tuple[Cap, ...]
-    """Sets of items, and how many of each are shown at most."""
     may_be_empty: bool
-    """Whether it is no mistake if there are fewer items than slots; without it such rules are refused."""
 
     def __init__(
         self,
@@ -97,7 +131,13 @@ class SlateRules:
                 )
 
     def tree(self, n_items: int) -> CapTree:
-        """The capped sets, small ones first; refused where two of them overlap and neither is inside the other."""
+        """Return the capped sets as a tree, small ones first.
+
+        Raises
+        ------
+        InvalidInput
+            If two of them overlap and neither contains the other.
+        """
         order = sorted(range(len(self.caps)), key=lambda number: -len(self.caps[number][0]))
         inside = np.full(n_items, OUTSIDE, dtype=np.int64)
         parents, most = np.full(len(order), OUTSIDE, dtype=np.int64), np.zeros(len(order), dtype=np.int64)
@@ -114,7 +154,7 @@ class SlateRules:
         return CapTree(inside, parents, most)
 
     def check(self, n_items: int, slots: int) -> None:
-        """Refuse rules that do not fit `n_items` items and `slots` slots."""
+        """Raise InvalidInput if rules do not fit these numbers of items and slots, or leave too few items."""
         if self.eligible is not None and len(self.eligible) != slots:
             raise InvalidInput(
                 f"eligible must say for each of {slots} slots which items it shows; got {len(self.eligible)} rows."
@@ -171,7 +211,7 @@ class SlateRules:
         return int(sparse.csgraph.maximum_flow(flow, 0, 1).flow_value)
 
     def config(self) -> dict[str, Any]:
-        """As files hold them."""
+        """Return the rules as files hold them."""
         return {
             "eligible": None if self.eligible is None else [list(row) for row in self.eligible],
             "pinned": [list(pair) for pair in self.pinned],

@@ -46,9 +46,26 @@ from diminuendo.types import FeedbackKind
 
 
 def hedge(n_items: int, rate: float) -> Hedge:
-    """Algorithm 1: draws item a with probability in proportion to exp(rate * total gain of a).
+    """Return Algorithm 1: draws action a with probability proportional to exp(rate * total gain of a). Not private.
 
     To read it: `paper.algorithms.hedge`.
+
+    Parameters
+    ----------
+    n_items : int
+        Number of actions.
+    rate : float
+        Learning rate.
+
+    Returns
+    -------
+    Hedge
+
+    Examples
+    --------
+    >>> from diminuendo import paper
+    >>> paper.hedge(3, rate=0.5).probabilities().round(3).tolist()
+    [0.333, 0.333, 0.333]
     """
     return Hedge(n_items, rate)
 
@@ -59,9 +76,23 @@ private_hedge = PrivateHedge
 
 @dataclass(frozen=True)
 class Algorithm:
-    """An algorithm of the paper that chooses slates and is (epsilon, delta)-private: call it to make a learner.
+    """An algorithm of the paper that chooses slates and is (epsilon, delta)-DP: call it to make a learner.
 
     To read it: the function of the same name in `paper.algorithms`.
+
+    Attributes
+    ----------
+    feedback : {"full", "bandit"}
+        What users report.
+    calibrated : callable
+        Makes the learner of a setting, for a calibration.
+
+    Examples
+    --------
+    >>> from diminuendo import paper
+    >>> learner = paper.fi_dp(20, 3, rounds=1_000, epsilon=1.0, delta=1e-6)
+    >>> learner.name, learner.guarantee.proof
+    ('fi-dp', 'docs/maths/paper.md, Theorem P1')
     """
 
     feedback: FeedbackKind
@@ -79,7 +110,33 @@ class Algorithm:
         ledger: Ledger | None = None,
         coins: Coins | None = None,
     ) -> Learner:
-        """A learner for `rounds` rounds."""
+        """Make a learner.
+
+        Parameters
+        ----------
+        n_items, slots, rounds : int
+            N, k and T.
+        epsilon, delta : float
+            Privacy budget.
+        calibration : {"tight", "paper"}, default "tight"
+            The best constants that the proved guarantee allows, or those that the paper prints.
+        ledger : Ledger, optional
+            What is charged. By default a ledger in memory.
+        coins : Coins, optional
+            Randomness. By default SystemCoins.
+
+        Returns
+        -------
+        Learner
+            `guarantee` is what is proved here, `claim` what the paper's analysis says.
+
+        Raises
+        ------
+        InvalidInput
+            If an argument is out of range.
+        OverBudget
+            If the ledger cannot pay.
+        """
         setting = Setting(n_items, slots, rounds, self.feedback, epsilon, delta)
         return self.calibrated(setting, calibration, ledger=ledger, coins=coins)
 
@@ -112,9 +169,37 @@ def fi_pure(
     ledger: Ledger | None = None,
     coins: Coins | None = None,
 ) -> Learner:
-    """The remark after Algorithm 2: (epsilon, 0)-private experts of Thakurta and Smith instead of Hedge.
+    """Return the remark after Algorithm 2: purely private experts of Thakurta and Smith instead of Hedge.
 
     To read it: `paper.algorithms.fi_pure`.
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    epsilon : float
+        Privacy budget.
+    calibration : {"tight", "paper"}, default "tight"
+        The curvature that makes the proved bound least, or the printed one.
+    ledger : Ledger, optional
+        What is charged. By default a ledger in memory.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+
+    Returns
+    -------
+    Learner
+
+    Notes
+    -----
+    (epsilon, 0)-DP in real arithmetic (Theorem P4 of docs/maths/paper.md); not for serving users.
+
+    Examples
+    --------
+    >>> from diminuendo import paper
+    >>> learner = paper.fi_pure(20, 3, rounds=1_000, epsilon=1.0)
+    >>> learner.guarantee.delta, learner.guarantee.exact, learner.guarantee.proof
+    (0.0, False, 'docs/maths/paper.md, Theorem P4')
     """
     setting = Setting(n_items, slots, rounds, "full", epsilon, 0.0)
     return pure_experts.calibrated(setting, calibration, ledger=ledger, coins=coins)
@@ -133,12 +218,50 @@ def bandit_dp(
     ledger: Ledger | None = None,
     coins: Coins | None = None,
 ) -> Learner:
-    """Algorithm 3: explore with a small probability, and draw again only after that.
+    """Return Algorithm 3: explore with a small probability, and redraw only after that.
 
-    To read it: `paper.algorithms.bandit_dp`. `calibration="paper"` is the pseudocode as printed: after an exploration
-    all experts draw again (`resample="all"`), and nothing bounds the number of explorations (`capped=False`). `"tight"`
-    changes more than numbers: only the expert that learned draws again (`"own"`), and explorations are capped, so that
-    the cost of a run does not depend on coins. Each can be asked for with either calibration.
+    To read it: `paper.algorithms.bandit_dp`. `calibration="paper"` is the pseudocode as printed: after an
+    exploration all experts redraw (`resample="all"`), and nothing bounds the number of explorations
+    (`capped=False`). "tight" changes more than numbers: only the expert that learned redraws ("own"), and
+    explorations are capped, so that the cost of a run does not depend on coins. Each can be combined with either
+    calibration.
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    epsilon, delta : float
+        Privacy budget.
+    calibration : {"tight", "paper"}, default "tight"
+        The constants that make the proved bound least, or the printed ones.
+    resample : {"own", "all", "every"}, optional
+        Which experts redraw.
+    capped : bool, optional
+        Whether explorations are capped.
+    ledger : Ledger, optional
+        What is charged. By default a ledger in memory.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    OverBudget
+        If the ledger cannot pay; an uncapped run is priced as if every round explored.
+
+    Notes
+    -----
+    Theorems P2 and P3 of docs/maths/paper.md.
+
+    Examples
+    --------
+    >>> from diminuendo import paper
+    >>> printed = paper.bandit_dp(20, 3, 100_000_000, epsilon=1.0, delta=1e-6, calibration="paper")
+    >>> printed.parameters["resample"], printed.parameters["cap"], round(printed.claim.epsilon, 6)
+    ('all', None, 1.0)
     """
     setting = Setting(n_items, slots, rounds, "bandit", epsilon, delta)
     return algorithm_3.calibrated(
@@ -158,12 +281,47 @@ def continuous(
     noise: NoiseKind | None = None,
     **more: Any,
 ) -> MetaFrankWolfe:
-    """Algorithm 4: K private leaders climb a continuous DR-submodular function together.
+    """Return Algorithm 4: K private leaders climb a continuous DR-submodular function together.
 
     To read it: `paper.algorithms.continuous`. `calibration="paper"` is as printed: pure Gamma-norm noise, its own
-    number of copies, a release after every round. `"tight"` chooses copies and releases by the proved bound. Without a
-    delta its noise is Gamma-norm too, padded to the same law in every release; with one, it is Gaussian noise on all
-    copies together.
+    number of copies, a release after every round. "tight" chooses copies and releases by the proved bound. Without
+    a delta its noise is Gamma-norm too, padded to the same law in every release; with one, it is Gaussian noise on
+    all copies together.
+
+    Parameters
+    ----------
+    domain : Domain
+        Points that may be played.
+    rounds : int
+        T.
+    epsilon : float
+        Privacy budget.
+    delta : float, default 0.0
+        0 for Gamma-norm noise.
+    gradient_bound, smoothness : float
+        Public bounds on gradients and on how fast they change.
+    calibration : {"tight", "paper"}, default "tight"
+        As above.
+    noise : {"gaussian", "gamma"}, optional
+        By default it follows from delta.
+    **more
+        Options of `MetaFrankWolfe`.
+
+    Returns
+    -------
+    MetaFrankWolfe
+
+    Notes
+    -----
+    Theorems C1 to C6 of docs/maths/continuous.md.
+
+    Examples
+    --------
+    >>> from diminuendo import paper
+    >>> from diminuendo.continuous import Box
+    >>> learner = paper.continuous(Box([1.0, 1.0]), 1_000, epsilon=1.0, gradient_bound=1.0, smoothness=1.0)
+    >>> learner.noise, learner.guarantee.delta, learner.guarantee.exact
+    ('gamma', 0.0, False)
     """
     return MetaFrankWolfe(
         domain,
@@ -182,17 +340,54 @@ def continuous(
 
 
 def streeter_golovin(n_items: int, slots: int, rounds: int, *, coins: Coins | None = None) -> Learner:
-    """Full information, at the rate that makes the bound least: 2 sqrt(k T log N).
+    """Return what Algorithm 2 builds on: full information, not private, at the rate with the least bound.
 
     To read it: `paper.algorithms.streeter_golovin`.
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+
+    Returns
+    -------
+    Learner
+        With expected regret at most 2 sqrt(k T log N).
+
+    Examples
+    --------
+    >>> from diminuendo import paper
+    >>> learner = paper.streeter_golovin(50, 5, rounds=10_000)
+    >>> learner.name, round(learner.parameters["rate"], 4)
+    ('streeter-golovin', 0.0442)
     """
     return StreeterGolovin.for_setting(Setting(n_items, slots, rounds, "full"), coins=coins)
 
 
 def streeter_golovin_bandit(n_items: int, slots: int, rounds: int, *, coins: Coins | None = None) -> Learner:
-    """Bandit feedback, exploring k (N log N / T)^(1/3) of the rounds.
+    """Return what Algorithm 3 builds on: bandit feedback, not private, k (N log N / T)^(1/3) of the rounds exploring.
 
     To read it: `paper.algorithms.streeter_golovin_bandit`.
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+
+    Returns
+    -------
+    Learner
+
+    Examples
+    --------
+    >>> from diminuendo import paper
+    >>> learner = paper.streeter_golovin_bandit(50, 5, rounds=1_000_000)
+    >>> learner.name, round(learner.parameters["exploring"], 4)
+    ('streeter-golovin-bandit', 0.2902)
     """
     return StreeterGolovinBandit.for_setting(Setting(n_items, slots, rounds, "bandit"), coins=coins)
 

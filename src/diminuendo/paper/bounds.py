@@ -38,19 +38,67 @@ def hedge(n_items: int, rounds: int, rate: float) -> float:
 
     The printed eta T + log N/eta is never smaller. What it is good for is its first-order form, which
     `full_information` and `bandit` rest on and which needs a rate of at most LARGEST_RATE.
+
+    Parameters
+    ----------
+    n_items, rounds : int
+        N and T.
+    rate : float
+        eta, above 0.
+
+    Returns
+    -------
+    float
+        Expected regret of one expert, at most; T or more says nothing.
+
+    Examples
+    --------
+    >>> from diminuendo.paper import bounds
+    >>> round(bounds.hedge(n_items=50, rounds=100_000, rate=0.01), 1), round(bounds.printed_hedge(50, 100_000, 0.01), 1)
+    (516.2, 1391.2)
     """
     n_items, rounds, rate = checked_run(n_items, rounds, rate)
     return rate * rounds / 8 + math.log(n_items) / rate
 
 
 def printed_hedge(n_items: int, rounds: int, rate: float) -> float:
-    """eta T + log N/eta. True, but the sum over rounds behind it is not when eta >= 2 (erratum 13)."""
+    """eta T + log N/eta. True, but the sum over rounds behind it is not when eta >= 2 (erratum 13).
+
+    Parameters
+    ----------
+    n_items, rounds : int
+        N and T.
+    rate : float
+        eta, above 0.
+
+    Returns
+    -------
+    float
+        Expected regret of one expert, at most; T or more says nothing.
+
+    See Also
+    --------
+    hedge : the proved bound.
+    """
     n_items, rounds, rate = checked_run(n_items, rounds, rate)
     return rate * rounds + math.log(n_items) / rate
 
 
 def printed_full_information(n_items: int, slots: int, rounds: int, rate: float) -> float:
-    """k (eta T + log N/eta). True; its first term is k times too large (erratum 15)."""
+    """k (eta T + log N/eta). True; its first term is k times too large (erratum 15).
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    rate : float
+        eta, above 0.
+
+    Returns
+    -------
+    float
+        Expected (1 - 1/e)-regret of the run, at most; T or more says nothing.
+    """
     one = printed_hedge(n_items, rounds, rate)
     return _validate.slots(slots, n_items) * one
 
@@ -59,6 +107,18 @@ def theorem_full_information(n_items: int, slots: int, rounds: int, epsilon: flo
     """Theorem 6 with its constants: `printed_full_information` at the paper's rate. True.
 
     The theorem's O() keeps the second term alone; the first grows with epsilon (erratum 20).
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    epsilon, delta : float
+        What the paper's guarantee is asked for; delta above 0.
+
+    Returns
+    -------
+    float
+        Expected (1 - 1/e)-regret of the run, at most; T or more says nothing.
     """
     n_items, rounds, epsilon, _ = _asked(n_items, slots, rounds, epsilon, delta)
     return printed_full_information(n_items, slots, rounds, paper_rate(slots, rounds, epsilon, delta))
@@ -72,6 +132,20 @@ def printed_bandit_lemma(
     The first term holds for epsilon^2 <= 64 k^3 N log N L, with an argument other than the printed one, and not for
     every epsilon (errata 7 and 21).
     The second is not needed, and its tail is wrong for gamma from .0518 to 1/2 (errata 1 and 7).
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    exploring : float
+        gamma, in (0, 1].
+    epsilon, delta : float
+        What the paper's guarantee is asked for; delta above 0.
+
+    Returns
+    -------
+    float
+        Expected (1 - 1/e)-regret of the run, at most; T or more says nothing.
     """
     n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
     exploring = checked_exploring(exploring)
@@ -85,6 +159,24 @@ def printed_bandit(n_items: int, slots: int, rounds: int, epsilon: float, delta:
     Does not follow from Lemma 3 with the stated gamma, which gives k^(5/2): from k = 26 on the first term alone is
     larger (erratum 3). The tail lost a factor k (erratum 18), and the stated gamma is mostly above 1 (erratum 2).
     Exploring costs gamma T, which is more than all of this for epsilon > 5.04 k sqrt L (erratum 21).
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    epsilon, delta : float
+        What the paper's guarantee is asked for; delta above 0.
+
+    Returns
+    -------
+    float
+        Expected (1 - 1/e)-regret of the run, at most; T or more says nothing.
+
+    Examples
+    --------
+    >>> from diminuendo.paper import bounds
+    >>> bounds.printed_bandit(50, 5, 100_000, epsilon=1.0, delta=1e-6) > 100_000  # says nothing yet
+    True
     """
     n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
     return 32 * math.sqrt(logarithm) / epsilon * (slots * math.cbrt(_items(n_items) * rounds)) ** 2
@@ -95,6 +187,18 @@ def bandit_at_stated_gamma(n_items: int, slots: int, rounds: int, epsilon: float
 
     k^(5/2) (16 N log N)^(2/3) (sqrt L/epsilon) T^(2/3) + k (16 N log N)^(2/3) T^(2/3). Where the stated gamma is
     above 1 there is no such run (erratum 2).
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    epsilon, delta : float
+        What the paper's guarantee is asked for; delta above 0.
+
+    Returns
+    -------
+    float
+        Expected (1 - 1/e)-regret of the run, at most; T or more says nothing.
     """
     n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
     common = math.cbrt(16 * _items(n_items) * rounds) ** 2
@@ -105,18 +209,58 @@ def best_printed_gamma(n_items: int, slots: int, rounds: int, epsilon: float, de
     """The gamma at which k times Lemma 3's first term plus gamma T is least; above 1 where T is too short.
 
     k^2 (8 N log N sqrt L/epsilon)^(2/3) T^(-1/3): in proportion to k^2, with epsilon and delta in it (erratum 3).
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    epsilon, delta : float
+        What the paper's guarantee is asked for; delta above 0.
+
+    Returns
+    -------
+    float
+        A share of rounds if it is at most 1.
     """
     n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
     return (slots * math.cbrt(8 * _items(n_items) * math.sqrt(logarithm) / epsilon)) ** 2 / math.cbrt(rounds)
 
 
 def bandit_at_best_gamma(n_items: int, slots: int, rounds: int, epsilon: float, delta: float) -> float:
-    """That least value, 3 k^2 (8 N log N)^(2/3) L^(1/3) epsilon^(-2/3) T^(2/3): here k^2 is right (erratum 3)."""
+    """That least value, 3 k^2 (8 N log N)^(2/3) L^(1/3) epsilon^(-2/3) T^(2/3): here k^2 is right (erratum 3).
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    epsilon, delta : float
+        What the paper's guarantee is asked for; delta above 0.
+
+    Returns
+    -------
+    float
+        Expected (1 - 1/e)-regret of the run, at most; T or more says nothing.
+    """
     return 3 * rounds * best_printed_gamma(n_items, slots, rounds, epsilon, delta)
 
 
 def direct_bandit(n_items: int, slots: int, rounds: int, rate: float, exploring: float) -> float:
-    """Appendix B.1, new draws in every round: as `bandit`. What differs is the price of privacy, hence the rate."""
+    """Appendix B.1, new draws in every round: as `bandit`. What differs is the price of privacy, hence the rate.
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    rate : float
+        eta, above 0.
+    exploring : float
+        gamma, in (0, 1].
+
+    Returns
+    -------
+    float
+        Expected (1 - 1/e)-regret of the run, at most; T or more says nothing.
+    """
     return bandit(n_items, slots, rounds, rate, exploring)
 
 
@@ -127,6 +271,20 @@ def printed_direct_bandit(
 
     As printed the first root is imaginary when k delta < 1. log N is missing, so that the formula is too small for
     log N > k; of k^4 one factor is too many, and k^2 should be 1 (erratum 11).
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    exploring : float
+        gamma, in (0, 1].
+    epsilon, delta : float
+        What the paper's guarantee is asked for; delta above 0.
+
+    Returns
+    -------
+    float
+        Expected (1 - 1/e)-regret of the run, at most; T or more says nothing.
     """
     n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
     exploring, root = checked_exploring(exploring), math.sqrt(32 * logarithm)
@@ -140,6 +298,20 @@ def printed_presampled(
     """8 k^3 N log N (L/epsilon) sqrt(T/gamma) + gamma T.
 
     L should be sqrt L (erratum 11); the estimate behind it is not the claimed one (erratum 16).
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    exploring : float
+        gamma, in (0, 1].
+    epsilon, delta : float
+        What the paper's guarantee is asked for; delta above 0.
+
+    Returns
+    -------
+    float
+        Expected (1 - 1/e)-regret of the run, at most; T or more says nothing.
     """
     n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
     exploring = checked_exploring(exploring)
@@ -152,6 +324,20 @@ def printed_pftal(dimension: int, rounds: int, epsilon: float, *, lipschitz: flo
 
     Its own choice of curvature gives epsilon^(-1/2) where 1/epsilon is printed, and Gaussian noise cannot be
     (epsilon, 0)-private (errata 4 and 15). Bounds with constants: docs/maths/continuous.md.
+
+    Parameters
+    ----------
+    dimension, rounds : int
+        n and T.
+    epsilon : float
+        What the paper's guarantee is asked for.
+    lipschitz, diameter : float
+        L and the diameter of the domain.
+
+    Returns
+    -------
+    float
+        The printed order of magnitude.
     """
     spread, epsilon = _spread(dimension, rounds), _validate.positive_float(epsilon, "epsilon")
     size = _validate.positive_float(lipschitz, "lipschitz")
@@ -173,6 +359,20 @@ def printed_continuous(
 
     T^(3/4) belongs to the number of copies that Algorithm 4 names; the appendix names another (erratum 5), and
     neither is a good choice (docs/maths/continuous.md).
+
+    Parameters
+    ----------
+    dimension, rounds : int
+        n and T.
+    epsilon : float
+        What the paper's guarantee is asked for.
+    gradient, radius, diameter, smoothness : float
+        G, R, the diameter of the domain, and beta.
+
+    Returns
+    -------
+    float
+        The printed order of magnitude.
     """
     n, rounds = _validate.positive_int(dimension, "dimension"), _validate.positive_int(rounds, "rounds")
     sizes = {"gradient": gradient, "radius": radius, "diameter": diameter, "smoothness": smoothness}
@@ -186,6 +386,18 @@ def printed_pure_experts(n_items: int, slots: int, rounds: int, epsilon: float) 
     An order of magnitude, not a bound. Gains are vectors of length up to sqrt N, so Theorem 10 gives N^(3/2) where
     sqrt N is printed (erratum 19), and it has 1/epsilon where its own curvature gives epsilon^(-1/2) (erratum 15).
     What is proved of `fi_pure` is of order k^(3/2) N sqrt(T/epsilon) (docs/maths/paper.md, Theorem P4).
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    epsilon : float
+        What the paper's guarantee is asked for.
+
+    Returns
+    -------
+    float
+        The printed order of magnitude.
     """
     spread, epsilon = _spread(n_items, rounds), _validate.positive_float(epsilon, "epsilon")
     return _validate.slots(slots, n_items) ** 2 * math.sqrt(spread * rounds) / epsilon
@@ -195,6 +407,21 @@ def greedy_from_experts(regrets: Iterable[float]) -> float:
     """Proposition 3: the experts' regrets, negative ones counted as 0, add up to a bound on the (1 - 1/e)-regret.
 
     Printed without the last clause, and false without it (erratum 17).
+
+    Parameters
+    ----------
+    regrets : iterable of float
+        Regret of each expert.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from diminuendo.paper import bounds
+    >>> bounds.greedy_from_experts([3.0, -2.0, 1.5])
+    4.5
     """
     values = [float(regret) for regret in regrets]
     if any(math.isnan(value) for value in values):
@@ -203,7 +430,26 @@ def greedy_from_experts(regrets: Iterable[float]) -> float:
 
 
 def basic_composition(epsilons: Iterable[float], deltas: Iterable[float]) -> tuple[float, float]:
-    """Releases one after the other, each in the light of those before: epsilons add, and deltas add. Rounded up."""
+    """Releases one after the other, each in the light of those before: epsilons add, and deltas add. Rounded up.
+
+    Parameters
+    ----------
+    epsilons, deltas : iterable of float
+        One of each for every release.
+
+    Returns
+    -------
+    epsilon : float
+        The sum, rounded up.
+    delta : float
+        The sum, rounded up, at most 1.
+
+    Examples
+    --------
+    >>> from diminuendo.paper import bounds
+    >>> bounds.basic_composition([0.5, 0.25], [0.0, 0.0])
+    (0.75, 0.0)
+    """
     costs = [_validate.positive_float(epsilon, "epsilon") if epsilon != 0 else 0.0 for epsilon in epsilons]
     chances = [_validate.delta(delta) for delta in deltas]
     if len(costs) != len(chances):
@@ -217,6 +463,30 @@ def advanced_composition(epsilon: float, count: int, slack: float) -> float:
 
     epsilon sqrt(2 count log(1/slack)) + count epsilon (e^epsilon - 1). Printed for slack >= 0; at 0 it says nothing
     (erratum 12).
+
+    Parameters
+    ----------
+    epsilon : float
+        Of each release.
+    count : int
+        Number of releases.
+    slack : float
+        Above 0: what is added to delta.
+
+    Returns
+    -------
+    float
+        Rounded up.
+
+    References
+    ----------
+    Dwork, Rothblum & Vadhan (2010), Boosting and differential privacy, FOCS.
+
+    Examples
+    --------
+    >>> from diminuendo.paper import bounds
+    >>> round(bounds.advanced_composition(0.01, count=1_000, slack=1e-6), 3)
+    1.763
     """
     epsilon, count = _validate.positive_float(epsilon, "epsilon"), _validate.positive_int(count, "count")
     return curves.advanced_epsilon(epsilon, count, _positive_delta(slack))

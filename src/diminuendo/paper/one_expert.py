@@ -18,10 +18,43 @@ from diminuendo.types import Floats
 
 
 class PrivateHedge:
-    """Algorithm 1 as a private algorithm (Proposition 2): rate epsilon / sqrt(32 T log(1/delta)), or the largest.
+    """Algorithm 1 as a private algorithm (Proposition 2): draws an item per round, learns every item's gain.
 
-    To read it: `paper.algorithms.hedge`. Draws an item per round, learns every item's gain; private in any one round's
-    gains (docs/maths/paper.md, P1).
+    To read it: `paper.algorithms.hedge`.
+
+    Parameters
+    ----------
+    n_items : int
+        Number of actions.
+    rounds : int
+        Horizon, T.
+    epsilon, delta : float
+        Privacy budget.
+    calibration : {"tight", "paper"}, default "tight"
+        "paper": rate epsilon / sqrt(32 T log(1/delta)); "tight": the largest rate that the budget allows.
+    ledger : Ledger, optional
+        Charged as it draws.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
+    Notes
+    -----
+    (epsilon, delta)-DP, replacing one round's gains: T - 1 draws of bounded range 2 * rate (Theorem P1 of
+    docs/maths/paper.md with k = 1).
+
+    Examples
+    --------
+    >>> from diminuendo import SeededCoins, paper
+    >>> expert = paper.private_hedge(3, 1_000, 1.0, 1e-6, coins=SeededCoins(1))
+    >>> item = expert.draw()
+    >>> expert.learn([0.0, 1.0, 0.0])
+    >>> round(expert.guarantee.epsilon, 6)
+    1.0
     """
 
     def __init__(
@@ -50,7 +83,7 @@ class PrivateHedge:
         return f"<PrivateHedge over {self._expert.n_items} items, {self._rounds} of {self.horizon} rounds>"
 
     def draw(self) -> int:
-        """The item of the next round."""
+        """Return the item of the next round. Raises InvalidInput if all rounds are over."""
         self._guard.check()
         if self._rounds == self.horizon:
             raise InvalidInput(
@@ -64,7 +97,7 @@ class PrivateHedge:
         return item
 
     def learn(self, gains: Floats) -> None:
-        """Every item's gain in the round just drawn; once per round, a second time changes nothing."""
+        """Learn every item's gain in the round just drawn. Once per round; a second time changes nothing."""
         self._guard.check()
         row = self._expert.checked(gains)  # asked first: what is said must not depend on who answered
         if not self._answered:

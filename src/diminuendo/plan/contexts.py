@@ -33,37 +33,53 @@ SECONDS = 0.47e-6
 
 @dataclass(frozen=True)
 class ContextPlan:
-    """What to expect of contexts, by public facts alone. Whether they say anything, nobody knows beforehand."""
+    """What to expect of contexts, by public facts alone. Whether they are informative, nobody knows beforehand.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Number of categories of each feature.
+    private : bool
+        Whether contexts are private.
+    taken : bool
+        Whether the recommended learner takes contexts.
+    promise : str, optional
+        Its guarantee with contexts, if that differs.
+    noise_factor, later_factor : float, optional
+        By what the deviation of the noise is multiplied, at most, if contexts say nothing; and once that is known
+        (Theorem X3 of docs/maths/contexts.md).
+    needed : int, optional
+        About how many users a category needs before it can have a slate of its own.
+    on_average : tuple of float
+        How many users of a category of each feature come, on average.
+    numbers : int
+        How many numbers are published for categories in each release.
+    seconds : float
+        About how long it takes to draw their noise.
+    advice : str
+        What to do.
+
+    """
 
     sizes: tuple[int, ...]
-    """How many values each column has."""
     private: bool
     taken: bool
-    """Whether the recommended learner takes contexts."""
     promise: str | None
-    """What it promises with them, where that is not the same as without."""
     noise_factor: float | None
-    """By what the deviation of noise is multiplied, at most, where contexts say nothing; None: it does not grow."""
     later_factor: float | None
-    """The same, once it is known that they say nothing."""
     needed: int | None
-    """About how many people a value needs before it can have a slate of its own; None where it is not known."""
     on_average: tuple[float, ...]
-    """How many people come for a value of each column, on average."""
     numbers: int
-    """How many numbers are published for values in each release."""
     seconds: float
-    """About how long it takes to draw their noise."""
     advice: str
-    """What to do, in a few sentences."""
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values, as they are written to files."""
+        """Return the plan as plain values, as files hold it."""
         return vars(self) | {"sizes": list(self.sizes), "on_average": list(self.on_average)}
 
     @property
     def said(self) -> str:
-        """All of it in plain words."""
+        """All of it in words."""
         few = " and ".join(f"{size:,}" for size in self.sizes)
         found = [f"{few} values, {'private' if self.private else 'public'}."]
         if self.noise_factor is not None:

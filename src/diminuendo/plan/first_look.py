@@ -44,29 +44,43 @@ SURE_SCALES = float(optimize.brentq(lambda x: (2 + x) * math.exp(-x) / 4 - (1 - 
 
 @dataclass(frozen=True)
 class FirstLook:
-    """What it takes to show everything once, and whether it pays."""
+    """What it takes to show every item once, and whether that pays.
+
+    Attributes
+    ----------
+    people : int
+        How many users are shown each of the first slates.
+    took : int
+        How many users are shown one of the first slates.
+    seen : int
+        How many items the first slates show.
+    whole : int
+        How many users it would take to show all items so.
+    deviation : float
+        Standard deviation of the noise in the total of a slate, in users.
+    apart : float
+        By how many users two slates must differ for the better one to come out ahead 19 times in 20.
+    enough : int
+        Forecast: how many users take it half of the way from random slates to hindsight.
+    epsilon : float, optional
+        Forecast: the epsilon at which the expected users would be enough; None if no epsilon is.
+    too_few : bool
+        Whether too few users are expected to earn much more than random slates.
+
+    """
 
     people: int
-    """How many people are shown each of the first slates."""
     took: int
-    """How many people are shown one of the first slates."""
     seen: int
-    """How many items are on the first slates; others are left for later."""
     whole: int
-    """How many people it would take to show all items like this."""
     deviation: float
-    """The deviation of the noise of privacy in what is published about a slate, in people."""
     apart: float
-    """By how many people two slates must differ for the better one to come out ahead 19 times in 20."""
     enough: int
-    """How many people would be enough to come half the way from random choice to hindsight: a forecast."""
     epsilon: float | None
-    """The epsilon at which those who come would be enough; None where no epsilon is: a forecast."""
     too_few: bool
-    """Whether too few people come to expect much more than random choice."""
 
     def as_json(self) -> dict[str, Any]:
-        """The first look as plain values, as it is written to files."""
+        """Return the numbers as plain values, as files hold them."""
         return vars(self) | {"sure": SURE}
 
 

@@ -21,26 +21,39 @@ from diminuendo.plan.noise import noise, releases_of
 
 @dataclass(frozen=True)
 class Keeping:
-    """What a retention and a public sample come to, beside the same learner without them."""
+    """What a retention and a public sample cost, beside the same learner without them.
+
+    Attributes
+    ----------
+    otherwise : Setting
+        The setting without these rules.
+    retention : int, optional
+        For how many rounds a user's data is kept.
+    sample : int
+        One in `sample` users is learned from.
+    learned_from : int
+        How many users have a round.
+    kept, kept_otherwise : int
+        How many users' data is kept at a time, at most; with and without these rules.
+    apart, apart_otherwise : float, optional
+        By how many users of the sample two items must differ to be told apart at the last release.
+    loss_otherwise : float, optional
+        Forecast: the share of hindsight's reward that is lost without these rules; with prices.
+
+    """
 
     otherwise: Setting = field(repr=False)
-    """The setting without these rules."""
     retention: int | None
     sample: int
     learned_from: int
-    """How many people have a round."""
     kept: int
-    """How many people are kept at a time, at most; nobody, where the learner keeps sums alone."""
     kept_otherwise: int
-    """The same without these rules."""
     apart: float | None
-    """By how many people of the sample two items must differ to be told apart at the last release."""
     apart_otherwise: float | None
     loss_otherwise: float | None = None
-    """A forecast: the part of hindsight's payoff that would be lost without these rules; with prices."""
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values, as it is written to files."""
+        """Return the numbers as plain values, as files hold them."""
         return {name: value for name, value in vars(self).items() if name != "otherwise"}
 
 

@@ -45,17 +45,25 @@ SURE = 0.95
 
 @dataclass(frozen=True)
 class Noise:
-    """The noise of privacy at the last release, in people."""
+    """The noise of privacy at the last release, in users.
+
+    Attributes
+    ----------
+    people : int
+        How many users came before the last release.
+    deviation : float
+        Standard deviation of the noise in an item's count of users, each counting one.
+    apart : float
+        By how many users two items must differ for the better one to come out ahead 19 times in 20.
+
+    """
 
     people: int
-    """How many people came before the last release."""
     deviation: float
-    """The deviation of the noise in one item's count of people, where each counts one."""
     apart: float
-    """By how many people two items must differ for the better one to come out ahead 19 times in 20."""
 
     def as_json(self) -> dict[str, Any]:
-        """The noise as plain values, as it is written to files."""
+        """Return the noise as plain values, as files hold it."""
         return vars(self) | {"sure": SURE}
 
 

@@ -18,19 +18,30 @@ from diminuendo.streams.per_day import PerDay
 
 @dataclass(frozen=True)
 class DayForecast:
-    """What the people of one day would bring, on average over the whole run."""
+    """What the users of one day would bring, on average over the whole run.
+
+    Attributes
+    ----------
+    day : PerDay
+        How many users come in a day, and what is counted.
+    hindsight, chance : float
+        Conversions per day of greedy in hindsight, and of random slates.
+    hits : dict of float to float
+        Conversions per day for every epsilon of the plan.
+    today : float, optional
+        What today's slate brings in a day, as given.
+
+    """
 
     day: PerDay
     hindsight: float
     chance: float
     hits: dict[float, float]
-    """For every epsilon of the plan."""
     today: float | None
-    """What today's slate brings in a day, as was said."""
 
     @property
     def unlike(self) -> str | None:
-        """That today's hits cannot be compared with these forecasts, and what to do; or None."""
+        """A message that today's number cannot be compared with these forecasts, and what to do; or None."""
         if self.today is None or self.chance <= self.today <= self.hindsight:
             return None
         best, than, more = "hindsight", "more", "larger"
@@ -43,13 +54,39 @@ class DayForecast:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The forecast as plain values, as it is written to files."""
+        """Return the forecast as plain values, as files hold it."""
         hits = [{"epsilon": epsilon, "hits": hits} for epsilon, hits in self.hits.items()]
         return vars(self) | {"day": vars(self.day), "hits": hits, "unlike": self.unlike}
 
 
 def day_forecast(found: Plan, day: PerDay | float, today: float | None = None) -> DayForecast:
-    """A plan with prices, in hits a day. `today`: how many the slate of today brings in a day, where that is known."""
+    """Return the forecasts of a plan with prices, in conversions per day.
+
+    Parameters
+    ----------
+    found : Plan
+        With prices (`Plan.with_prices`).
+    day : PerDay or float
+        How many users come in a day.
+    today : float, optional
+        How many conversions today's slate brings in a day.
+
+    Returns
+    -------
+    DayForecast
+
+    Raises
+    ------
+    InvalidInput
+        If `today` is more than the users of a day.
+
+    Examples
+    --------
+    >>> from diminuendo.plan import day_forecast, plan
+    >>> forecast = day_forecast(plan(50, 5, 2_000), day=100, today=30)  # with_prices() adds forecasts for epsilons
+    >>> round(forecast.chance, 1), round(forecast.hindsight, 1), forecast.today
+    (34.1, 86.2, 30)
+    """
     day = day if isinstance(day, PerDay) else PerDay(day)
     if today is not None and not 0 <= today <= day.people:
         raise InvalidInput(

@@ -51,30 +51,46 @@ UNCHECKED = " Real people differ, and this learner's forecasts were not held aga
 
 @dataclass(frozen=True)
 class Candidate:
-    """One learner, made for the setting."""
+    """One learner, made for the setting of a plan.
+
+    Attributes
+    ----------
+    name : str
+        In `LEARNERS`.
+    summary : str
+        One line: what it is.
+    parameters : dict
+        Public numbers that it would run with.
+    guarantee : Guarantee
+        What is proved here.
+    claim : Guarantee, optional
+        What the paper's analysis says about the same parameters, for algorithms of the paper.
+    bound : float, optional
+        On the expected regret of the whole run against (1 - 1/e) of the best slate; None where nothing is proved.
+    notes : tuple of str
+        Warnings that making it raised.
+
+    """
 
     name: str
     summary: str
     parameters: dict[str, Any]
     guarantee: Guarantee
-    """What is proved here."""
     claim: Guarantee | None
-    """What the paper's analysis says about the same parameters, where it is one of the paper's."""
     bound: float | None
-    """On the expected regret of the whole run to (1 - 1/e) of the best slate; None where nothing is proved."""
     notes: tuple[str, ...] = ()
 
     def says_something(self, rounds: int) -> bool:
-        """Whether the bound is below what never showing anything would lose at most."""
+        """Return whether the bound is below what showing nothing would lose: (1 - 1/e) * rounds."""
         return self.bound is not None and self.bound < ONE_MINUS_1_OVER_E * rounds
 
     def keeps_to(self, setting: Setting) -> bool:
-        """Whether what is proved of it, for the arithmetic that is run, is within the budget."""
+        """Return whether the guarantee is within the setting's budget, for the arithmetic that is run."""
         promise = self.guarantee
         return promise.exact and promise.epsilon <= setting.epsilon and promise.delta <= setting.delta
 
     def as_json(self, rounds: int) -> dict[str, Any]:
-        """The candidate as plain values, as it is written to files."""
+        """Return the candidate as plain values, as files hold it."""
         return {
             "learner": self.name,
             "summary": self.summary,
@@ -90,31 +106,54 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Plan:
-    """All candidates for a setting, which one to take, and what to expect of it."""
+    """All candidates for a setting, which one to take, and what to expect of it.
+
+    `plan["name"]` is the candidate of that name.
+
+    Attributes
+    ----------
+    setting : Setting
+        What the plan is for.
+    store_people, adversarial : bool
+        As given to `plan`.
+    cares_about : float
+        How many items a user cares about, as given or assumed.
+    candidates : list of Candidate
+        All learners for this feedback.
+    left_out : dict of str to str
+        Learners that cannot be made for the setting, and why.
+    recommended, why : str
+        The name of the learner to take, and the reason.
+    noise : Noise, optional
+        Noise at the last release, for learners that release sums.
+    first_look : FirstLook, optional
+        What it takes to show every item once, for learners that release one number per slate.
+    half_way : int, optional
+        Forecast: after how many users half of the way from random slates to hindsight is made. With bandit or click
+        feedback only after `with_prices`.
+    contexts : ContextPlan, optional
+        What contexts would do, if they were asked about.
+    keeping : Keeping, optional
+        What a retention and a public sample cost, if either was given.
+    prices : tuple of Price
+        Forecasts for several epsilons; empty before `with_prices`.
+
+    """
 
     setting: Setting
     store_people: bool
     adversarial: bool
     cares_about: float
-    """How many items a person cares about, as was said or, if nothing was said, assumed."""
     candidates: list[Candidate] = field(repr=False)
     left_out: dict[str, str]
-    """Learners that cannot be made for this setting, and why."""
     recommended: str
     why: str
     noise: Noise | None
-    """The noise of privacy at the last release; None where the learner publishes no sums."""
     first_look: FirstLook | None
-    """What it takes to show everything once; None where the learner publishes no slates."""
     half_way: int | None
-    """A forecast: after how many people half the way from random choice to hindsight is made. With bandit or click
-    feedback it comes with the prices."""
     contexts: ContextPlan | None = None
-    """What contexts would do; None where none were asked about."""
     keeping: Keeping | None = None
-    """What a retention and a public sample come to; None where neither was asked for."""
     prices: tuple[Price, ...] = ()
-    """Forecasts for several epsilons; empty until `with_prices` was asked for."""
 
     def __getitem__(self, name: str) -> Candidate:
         return next(candidate for candidate in self.candidates if candidate.name == name)
@@ -133,9 +172,19 @@ class Plan:
         epsilons: Sequence[float] | None = None,
         progress: Callable[[str, int], Progress] | None = None,
     ) -> Plan:
-        """This plan, with what the recommended learner is expected to lose at other epsilons.
+        """Return this plan with forecasts of what the recommended learner loses at other epsilons.
 
-        Takes seconds; with bandit and click feedback, up to half a minute.
+        Parameters
+        ----------
+        epsilons : sequence of float, optional
+            By default a few from 0.1 to 10. The setting's own is always among them.
+        progress : callable, optional
+            Called with a description and a number of runs; returns what is called as they finish.
+
+        Returns
+        -------
+        Plan
+            Takes seconds; with bandit and click feedback up to half a minute.
         """
         if self.recommended == "random":  # it costs nothing at any epsilon
             return self
@@ -150,12 +199,12 @@ class Plan:
 
     @property
     def price(self) -> Price | None:
-        """The forecast for the plan's own epsilon, where it was asked for."""
+        """The forecast for the plan's own epsilon, if `with_prices` was called."""
         return next((price for price in self.prices if price.epsilon == self.setting.epsilon), None)
 
     @property
     def too_few(self) -> str | None:
-        """That too few people come to expect much more than random choice, and what it would take; or None."""
+        """A message if too few users are expected to earn much more than random slates, and what it would take."""
         look, rounds, price = self.first_look, self.setting.rounds, self.price
         little = price is not None and price.loss > (1 - LITTLE) * self.random_loss
         if look is None or not (look.too_few or little):
@@ -175,11 +224,11 @@ class Plan:
 
     @property
     def random_loss(self) -> float:
-        """A forecast: the part of greedy's payoff that random choice loses."""
+        """Forecast: the share of greedy's reward that random slates lose."""
         return random_loss(self.setting, self.cares_about)
 
     def as_json(self) -> dict[str, Any]:
-        """The documented file format."""
+        """Return the plan in the documented file format."""
         return {
             "setting": {name: value for name, value in vars(self.setting).items() if name != "contexts"}
             | {"patience": as_patience(self.setting.patience).config()},
@@ -223,18 +272,58 @@ def plan(
     retention: int | None = None,
     sample: int = 1,
 ) -> Plan:
-    """What every learner would do, which one to take, and what to expect of it.
+    """Plan a deployment: what every learner would guarantee, which one to take, and what to expect of it.
 
-    store_people     whether what single people said may be kept in memory
-    adversarial      whether a bound is wanted that holds whatever people want
-    cares_about      how many items one person cares about on average, where that is known
-    visits           how many rounds one person may have; they share the budget
-    late             how many further people come before one answers, as 1000, or exponential:1000 for their mean
-    answering        the share of people who answer at all
-    contexts         how many values each column has of what may be known of people, as (20, 24)
-    private_context  whether nobody but the person herself may learn her context
-    retention        for how many rounds people may be kept; None: as long as a learner likes
-    sample           of how many people one is learned from, by a public coin; `late` is in people, all of them
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        Numbers of items, of items in a slate, and of rounds.
+    epsilon : float, default 1.0
+        Privacy budget.
+    delta : float, default 1e-6
+        0 for pure differential privacy.
+    feedback : {"full", "bandit", "click"}, default "full"
+        What users report.
+    store_people : bool, default True
+        Whether single users' data may be kept in memory.
+    adversarial : bool, default False
+        Whether a regret bound is wanted that holds for any sequence of users.
+    cares_about : float, optional
+        How many items a user cares about on average, if that is known.
+    visits : int, default 1
+        How many rounds of one user count; they share the budget.
+    late : int or str, default 0
+        Feedback delay in users: a number, or "exponential:1000" for a mean.
+    answering : float, default 1.0
+        Share of users who respond.
+    contexts : sequence of int, optional
+        How many categories each feature of contexts has, as (20, 24).
+    private_context : bool, default False
+        Whether contexts are private.
+    retention : int, optional
+        For how many rounds a user's data may be kept.
+    sample : int, default 1
+        One in `sample` users is learned from.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
+    Notes
+    -----
+    A plan uses public facts alone and costs no privacy. Forecasts simulate synthetic users; real users are harder.
+
+    Examples
+    --------
+    >>> from diminuendo.plan import plan
+    >>> found = plan(50, 5, 20_000, epsilon=0.5)
+    >>> found.recommended, found["fi-dp"].guarantee.epsilon <= 0.5, found.noise.people
+    ('overlap-greedy', True, 19160)
     """
     patience = as_lateness(late, answering).patience
     setting = Setting(
@@ -281,7 +370,32 @@ def plan(
 
 
 def candidate(name: str, setting: Setting) -> Candidate:
-    """One learner for the setting; warnings become notes."""
+    """Return one learner for a setting; warnings become notes.
+
+    Parameters
+    ----------
+    name : str
+        In `LEARNERS`.
+    setting : Setting
+        What it is made for.
+
+    Returns
+    -------
+    Candidate
+
+    Raises
+    ------
+    InvalidInput
+        If it cannot be made for the setting.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> from diminuendo.plan import candidate
+    >>> one = candidate("fi-dp", dim.Setting(50, 5, 20_000, "full"))
+    >>> one.bound > 0, one.says_something(20_000), one.guarantee.epsilon <= 1
+    (True, False, True)
+    """
     kind = LEARNERS[name]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OutOfRange)
@@ -316,11 +430,32 @@ def pick(
     store_people: bool = True,
     adversarial: bool = False,
 ) -> tuple[str, str]:
-    """The learner to take, and why.
+    """Return the learner to take, and why.
 
-    Random slates where there is nothing to learn. Otherwise the rules of learners/recommend.py; and where these
-    do not apply, or where a bound is wanted, the least proved regret among all who are private and keep no more than
-    is allowed.
+    Parameters
+    ----------
+    found : sequence of Candidate
+        All candidates.
+    setting : Setting
+        What they were made for.
+    store_people : bool, default True
+        Whether single users' data may be kept.
+    adversarial : bool, default False
+        Whether a regret bound is wanted that holds for any sequence of users.
+
+    Returns
+    -------
+    name, why : str
+        Random slates if there is nothing to learn. Otherwise the rules of learners/recommend.py; if none applies,
+        or a bound is wanted, the least proved regret among learners whose guarantee is within the budget.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> from diminuendo.plan import candidate, pick
+    >>> setting = dim.Setting(50, 5, 20_000, "full", delta=0.0)
+    >>> pick([candidate("epoch-greedy", setting)], setting)[0]
+    'epoch-greedy'
     """
     people = "1 person" if setting.rounds == 1 else f"{setting.rounds:,} people"
     if setting.n_items == setting.slots or setting.rounds == 1:

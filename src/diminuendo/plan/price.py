@@ -76,18 +76,29 @@ STRETCH = 50
 
 @dataclass(frozen=True)
 class Price:
-    """One epsilon, and what it would come to. All of it a forecast under the public model."""
+    """Forecast for one epsilon, under the public model of users.
+
+    Attributes
+    ----------
+    epsilon : float
+        Privacy budget.
+    losses : tuple of float
+        For each simulated run, the share of greedy's reward in hindsight that is lost.
+    apart : float, optional
+        By how many users two items must differ to be told apart at the last release; for learners that release one
+        number per slate, two slates at the first release.
+    half_way : int, optional
+        After how many users half of the way from random slates to hindsight is made; None if never.
+    look : FirstLook, optional
+        What the first slates take and show.
+
+    """
 
     epsilon: float
     losses: tuple[float, ...]
-    """For each run, the part of greedy's payoff in hindsight that is not reached."""
     apart: float | None
-    """By how many people two items must differ to be told apart at the last release (noise.py); where slates are
-    published, two slates at the first one (first_look.py)."""
     half_way: int | None
-    """After how many people half the way from random choice to hindsight is made; None where that is never."""
     look: FirstLook | None = None
-    """What the first slates take and show, where slates are published."""
 
     @property
     def loss(self) -> float:
@@ -95,7 +106,7 @@ class Price:
         return sum(self.losses) / len(self.losses)
 
     def as_json(self) -> dict[str, Any]:
-        """The price as plain values, as it is written to files."""
+        """Return the price as plain values, as files hold it."""
         look = None if self.look is None else self.look.as_json()
         return vars(self) | {"loss": self.loss, "losses": list(self.losses), "look": look}
 

@@ -1,13 +1,13 @@
-"""Accountants: from events to (epsilon, delta). They know no mechanism, only events, and refuse what they do not know.
+"""Accountants: from events to (epsilon, delta). They know no mechanism, only events, and refuse events without a rule.
 
     pure                 pure costs add: (epsilon, 0)
     zcdp                 squares of costs add, converted once by the tight formula; the default
-    continuous-gaussian  exact for Gaussian noise, real or rounded to whole numbers, and for nothing else
+    continuous-gaussian  exact for Gaussian noise, real or rounded to integers, and for nothing else
     advanced             advanced composition as the paper uses it, for comparison
 
-Costs are added as fractions, so nothing drifts, and converted once, rounding outward: those that everybody pays, and
-batch by batch those that not everybody does (Theorem A7). `rounds` is how many rounds one person may own: pure costs
-grow by that factor, zCDP and squares of mu by its square (Theorem A6). Proofs in docs/maths/accounting.md.
+Costs are added as fractions, so nothing drifts, and converted once, rounding outward. Costs that all users pay are
+added first, then batch by batch those that not all users pay (Theorem A7). A user with `rounds` rounds pays that
+factor with pure costs, and its square with zCDP and squares of mu (Theorem A6). Proofs are in docs/maths/accounting.md.
 """
 
 from __future__ import annotations
@@ -82,17 +82,67 @@ class BatchCosts:
 
 
 class Accountant(ABC):
-    """Turns events into a guarantee, for a person who owns up to `rounds` rounds."""
+    """Turns events into (epsilon, delta), for a user who owns up to `rounds` rounds.
+
+    Attributes
+    ----------
+    name : str
+        Key in `ACCOUNTANTS`, and value of `Budget.accountant`.
+
+    See Also
+    --------
+    Budget : fixes one accountant for a population.
+    """
 
     name: str
 
     @abstractmethod
     def epsilon(self, event: Event, delta: float, rounds: int = 1) -> float:
-        """What the event is worth as (epsilon, delta)."""
+        """Return the epsilon of an event at a delta.
+
+        Parameters
+        ----------
+        event : Event
+            Cost of a run.
+        delta : float
+            From 0 (inclusive) to 1.
+        rounds : int, default 1
+            Maximum number of rounds that one user owns (`Unit.rounds`).
+
+        Returns
+        -------
+        float
+            Never below what is proved: rounding goes outward.
+
+        Raises
+        ------
+        UnknownEvent
+            If this accountant has no rule for a part of the event.
+        """
 
     @abstractmethod
     def delta(self, event: Event, epsilon: float, rounds: int = 1) -> float:
-        """The delta at epsilon."""
+        """Return the delta of an event at an epsilon.
+
+        Parameters
+        ----------
+        event : Event
+            Cost of a run.
+        epsilon : float
+            At which epsilon.
+        rounds : int, default 1
+            Maximum number of rounds that one user owns.
+
+        Returns
+        -------
+        float
+            From 0 to 1, rounded up.
+
+        Raises
+        ------
+        UnknownEvent
+            If this accountant has no rule for a part of the event.
+        """
 
     def _refuse(self, event: Event) -> UnknownEvent:
         knowing = [repr(other) for other, each in additive().items() if type(event) in each.prices]
@@ -105,17 +155,29 @@ class Accountant(ABC):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Additive(Accountant):
-    """Prices events, adds the prices up, converts the sum."""
+    """Prices events, adds the prices as exact fractions, and converts the sum once.
+
+    Parameters
+    ----------
+    name : str
+        Name in `ACCOUNTANTS`.
+    prices : mapping of type to callable
+        Cost of a simple event of each kind, or of each number of an event with columns. Other kinds are refused.
+    convert : callable
+        The epsilon of a total cost, at a delta.
+    curve : callable
+        The delta of a total cost, at an epsilon.
+    power : int, default 2
+        A user with m rounds pays m**power times the cost of one round (Theorem A6 of docs/maths/accounting.md):
+        1 for pure costs, 2 for rho and for squares of mu.
+
+    """
 
     name: str
     prices: Mapping[type, Callable[[Any], Fraction]]
-    """What a simple event of each kind costs, or each number of one with columns. Other kinds are refused."""
     convert: Callable[[float, float], float]
-    """The epsilon of a total cost, at a delta."""
     curve: Callable[[float, float], float]
-    """The delta of a total cost, at an epsilon."""
     power: int = 2
-    """A person who owns several rounds pays by this power of their number."""
 
     def owned(self, cost: Fraction, rounds: int) -> Fraction:
         """The cost to a person who owns `rounds` rounds."""

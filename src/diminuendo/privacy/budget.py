@@ -1,4 +1,4 @@
-"""Budgets and guarantees: what is asked, and what is proved. Whom it protects is a field of both."""
+"""Budgets and guarantees: what may be spent, and what is proved. The adjacency is a field of both."""
 
 from __future__ import annotations
 
@@ -25,14 +25,47 @@ RELATIONS = (REPLACE, REPLACE_WITH_CONTEXT, REPLACE_WITH_EXCLUSIONS)
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Whom a guarantee protects: everything that up to `rounds` rounds of one person said, and whether they answered.
+    """The unit of privacy: which inputs are adjacent, and whose view is protected.
 
-    `replace`: any answers turned into any others, or into none; everything that is shown is protected, her own slates
-    included, and contexts, where there are any, are public. `replace-with-context`: her contexts too, turned into any
-    others; what everybody else sees is protected, but not her own slates, which follow from her contexts (joint
-    differential privacy). What she excludes, where people may exclude items, is hidden with them.
-    `replace-with-exclusions`: the same, where contexts are public, or there are none. That the rounds took place is
-    public; removing a round altogether, so that later people move up, is not covered.
+    Parameters
+    ----------
+    rounds : int, default 1
+        Maximum number of rounds that one user owns (contribution bound). From their next round on, nothing that
+        this user answers is used.
+    relation : {"replace", "replace-with-context", "replace-with-exclusions"}, default "replace"
+        What may differ between adjacent inputs, in up to `rounds` rounds of one user:
+
+        - `replace`: the feedback, turned into any other or into none. Everything that is shown is protected, also
+        this
+          user's own slates. Contexts, if there are any, are public.
+        - `replace-with-context`: their contexts too, and the items they exclude, if users may exclude items. What
+          all *other* users see is protected, but not this user's own slates, which follow from their contexts (joint
+          differential privacy).
+        - `replace-with-exclusions`: the feedback and the items they exclude; contexts are public. Joint, as above.
+
+    Raises
+    ------
+    InvalidInput
+        If `rounds` is not a positive integer, or the relation is unknown.
+
+    Notes
+    -----
+    That the rounds took place is public. Adding or removing a round, so that later users move up, is not covered.
+    The factor for several rounds is Theorem A9 of docs/maths/accounting.md; the joint relations are Theorem X1 of
+    docs/maths/contexts.md and Theorem Y3 of docs/maths/rules.md.
+
+    References
+    ----------
+    Kearns, Pai, Roth & Ullman (2014), Mechanism design in large games: incentives and privacy, ITCS, for joint
+    differential privacy.
+
+    Examples
+    --------
+    >>> from diminuendo.privacy import Unit
+    >>> print(Unit(rounds=3))
+    replace one user's 3 rounds
+    >>> print(Unit(relation="replace-with-context"), "/", Unit(relation="replace-with-context").view)
+    replace one round with its context / all others
     """
 
     rounds: int = 1
@@ -50,7 +83,7 @@ class Unit:
 
     @property
     def view(self) -> str:
-        """Whose view is protected."""
+        """Whose view is protected: "everybody" for `replace`, "all others" for the joint relations."""
         return "everybody" if self.relation == REPLACE else "all others"
 
 
@@ -63,7 +96,41 @@ USUAL_DELTA = 1e-6
 class Budget:
     """What may be spent on one population, and how it is counted.
 
-    `accountant` is fixed for good: switching between ways of counting as it suits would not be a proof.
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+    delta : float
+        0 with accountant "pure", above 0 and below 1 with the others.
+    unit : Unit, optional
+        Adjacency. By default one round is replaced.
+    accountant : {"zcdp", "pure", "continuous-gaussian"}, default "zcdp"
+        How costs add up. It is fixed for good: stopping when either of two accountants is exhausted is not proved.
+
+    Raises
+    ------
+    InvalidInput
+        If epsilon, delta and accountant do not go together.
+
+    Notes
+    -----
+    Costs are added as exact fractions and converted once, rounded outward: Theorem A2 of docs/maths/accounting.md
+    for `zcdp`, Theorems A3 and A8 for `continuous-gaussian`. `pure` adds epsilons. A user with m rounds pays m**2
+    times as much (m times with `pure`; Theorems A6 and A9).
+
+    See Also
+    --------
+    Ledger : charges costs to a budget.
+    diminuendo.budget_for : the budget that a learner of a setting needs.
+
+    Examples
+    --------
+    >>> from diminuendo.privacy import Budget, Laplace, Unit
+    >>> budget = Budget(epsilon=1.0, delta=1e-6)
+    >>> print(budget)
+    epsilon 1, delta 1e-06; unit: replace one round; counted as zcdp
+    >>> Budget(epsilon=1.0, delta=0.0, unit=Unit(rounds=4), accountant="pure").limit  # for each round
+    Fraction(1, 4)
     """
 
     epsilon: float
@@ -95,7 +162,7 @@ class Budget:
 
     @property
     def limit(self) -> Fraction:
-        """The largest total cost one round may have (rho, epsilon, mu^2), after what a person's rounds multiply."""
+        """The largest total cost of one round, after the factor of the unit: rho, epsilon, or mu squared."""
         if self.accountant == "pure":
             whole = Fraction(self.epsilon)
         elif self.accountant == "zcdp":
@@ -105,11 +172,21 @@ class Budget:
         return whole / self.counting.owned(Fraction(1), self.unit.rounds)
 
     def worth(self, cost: Fraction, rounds: int | None = None) -> float:
-        """The epsilon, at this delta, of what costs one round so much: never less than is proved.
+        """Return the epsilon, at this budget's delta, of a total cost of one round.
 
-        `rounds`: how many rounds one user may own, where that is not what the unit says. A cost up to `limit` is
-        (epsilon, delta)-private by the choice of `limit`; there the conversion, which rounds up, may give a little more
-        than the epsilon that was asked for, and the lesser of the two is returned. A cost beyond `limit` is never cut.
+        Parameters
+        ----------
+        cost : Fraction
+            In the accountant's unit: rho, epsilon, or mu squared.
+        rounds : int, optional
+            How many rounds one user may own. By default `unit.rounds`.
+
+        Returns
+        -------
+        float
+            Never less than is proved. A cost up to `limit` is (epsilon, delta)-DP by the choice of `limit`. There
+            the conversion, which rounds up, may exceed the epsilon of the budget slightly, and the lesser of the
+            two is returned. A cost beyond `limit` is never cut.
         """
         counting, owned = self.counting, self.unit.rounds if rounds is None else rounds
         whole = counting.owned(cost, owned)
@@ -117,11 +194,57 @@ class Budget:
         return min(found, self.epsilon) if whole <= counting.owned(self.limit, self.unit.rounds) else found
 
     def worth_of(self, event: Event, rounds: int | None = None) -> float:
-        """The epsilon, at this delta, of an event; `rounds` as of `worth`."""
+        """Return the epsilon, at this budget's delta, of an event.
+
+        Parameters
+        ----------
+        event : Event
+            A cost.
+        rounds : int, optional
+            How many rounds one user may own. By default `unit.rounds`.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        UnknownEvent
+            If the accountant has no rule for this event.
+
+        Examples
+        --------
+        >>> from diminuendo.privacy import Budget, Gaussian
+        >>> round(Budget(1.0, 1e-6).worth_of(Gaussian(rho=0.01)), 3)
+        0.622
+        """
         return self.worth(self.counting.tally(event).total, rounds)
 
     def share(self, part: float = 1.0) -> Gaussian | Laplace | ContinuousGaussian:
-        """The largest cost of a sum that fits into that part of the budget: `PrivateSum(..., cost=budget.share())`."""
+        """Return the largest event that a part of the budget pays for.
+
+        Parameters
+        ----------
+        part : float, default 1.0
+            Fraction of the budget, above 0 and at most 1. Parts that add up to 1 fit together.
+
+        Returns
+        -------
+        Gaussian or Laplace or ContinuousGaussian
+            By accountant: `zcdp`, `pure`, `continuous-gaussian`. For instance `PrivateSum(...,
+            cost=budget.share())`.
+
+        Raises
+        ------
+        InvalidInput
+            If `part` is not in (0, 1].
+
+        Examples
+        --------
+        >>> from diminuendo.privacy import Budget
+        >>> Budget(1.0, 0.0, accountant="pure").share(0.25).epsilon < 0.25  # rounded down by a hair
+        True
+        """
         if not 0 < _validate.positive_float(part, "part") <= 1:
             raise InvalidInput(f"part must be above 0 and at most 1; got {part}.")
         # Rounded down by a hair: a float like .1 is a little more than a tenth, and ten tenths should fit.
@@ -147,11 +270,31 @@ class Budget:
         )
 
     def renewed(self, periods: int) -> Budget:
-        """What one person has in all, who comes in `periods` periods that have this budget each, and a ledger each.
+        """Return the budget of one user over several periods, each with this budget and a ledger of its own.
 
-        In each of them up to `unit.rounds` of her rounds count, and what she said is used in that period alone. Costs
-        then add up (docs/maths/accounting.md, Theorem A10): epsilons with pure accounting, else rho or squares of mu,
-        so that epsilon grows about like the root of the number of periods.
+        Parameters
+        ----------
+        periods : int
+            Number of periods in which the user comes, with up to `unit.rounds` rounds that count in each.
+
+        Returns
+        -------
+        Budget
+            With the same delta and unit.
+
+        Notes
+        -----
+        Theorem A10 of docs/maths/accounting.md: what a user answers is used in one period alone, so costs of
+        periods add: epsilons with `pure`, else rho or squares of mu, and epsilon grows about like the root of
+        `periods`. Periods must begin by the calendar or by other public facts.
+
+        Examples
+        --------
+        >>> from diminuendo.privacy import Budget
+        >>> round(Budget(1.0, 1e-6).renewed(12).epsilon, 2)
+        3.86
+        >>> Budget(1.0, 0.0, accountant="pure").renewed(12).epsilon
+        12.0
         """
         if _validate.positive_int(periods, "periods") == 1:
             return self
@@ -162,7 +305,30 @@ class Budget:
         return found
 
     def split(self, periods: int) -> Budget:
-        """The budget of each of `periods` periods, so that one person who comes in all of them has this one in all."""
+        """Return the budget of each of several periods, so that a user who comes in all of them has this budget in all.
+
+        Parameters
+        ----------
+        periods : int
+            Number of periods.
+
+        Returns
+        -------
+        Budget
+            With the same delta and unit; `renewed(periods)` of it is at most this budget.
+
+        Raises
+        ------
+        InvalidInput
+            If what each period would have is covered by delta alone.
+
+        Examples
+        --------
+        >>> from diminuendo.privacy import Budget
+        >>> month = Budget(1.0, 1e-6).split(12)
+        >>> round(month.epsilon, 3), month.renewed(12).epsilon <= 1.0
+        (0.266, True)
+        """
         if _validate.positive_int(periods, "periods") == 1:
             return self
         found, less = self.counting.convert(rounded_up(self._whole / periods), self.delta), 2.0**-50
@@ -185,32 +351,65 @@ class Budget:
         return periods * part._whole <= self._whole and part.renewed(periods).epsilon <= self.epsilon
 
     def as_json(self) -> dict[str, Any]:
-        """Its facts by name, as files and reports hold them."""
+        """Return its fields by name, as files and reports hold them."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, record: Any) -> Budget:
-        """The budget of a record."""
+        """Return the budget of a record that `as_json` wrote.
+
+        Parameters
+        ----------
+        record : dict
+            With the fields of `Budget`; `unit` is a record itself.
+
+        Returns
+        -------
+        Budget
+        """
         return cls(**(record | {"unit": Unit(**record["unit"])}))
 
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What a learner promises about everything it lets out."""
+    """What is proved about everything that a learner publishes.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The parameters. An infinite epsilon means that nothing is claimed.
+    neighbours : str
+        Adjacency: which change of the input is hidden (`str(Unit(...))`).
+    proof : str
+        The page and theorem that prove it.
+    secure_coins : bool
+        False if the randomness is seeded. Anybody with the seed can repeat the run, so nothing is hidden.
+    exact : bool, default True
+        False if the proof is for real numbers and the program computes with floats.
+    view : str, default "everybody"
+        Whose view is protected: everybody's, or "all others" under joint differential privacy, where a user's own
+        slates follow from their private contexts or exclusions.
+
+    Notes
+    -----
+    The statement is: for adjacent inputs, the laws P and Q of the view satisfy P(S) <= exp(epsilon) Q(S) + delta
+    for every set S. The view is the full record of what is published over all rounds (continual release).
+
+    Examples
+    --------
+    >>> from diminuendo.privacy import Budget, Ledger, Unit
+    >>> print(Ledger(Budget(1.0, 1e-6, Unit(rounds=3))).guarantee())
+    (1, 1e-06)-differentially private (replace one user's 3 rounds)
+
+    """
 
     epsilon: float
     delta: float
     neighbours: str
-    """Which change of the input is hidden."""
     proof: str
-    """Where the promise is proved."""
     secure_coins: bool
-    """False: computed for a run with seeded coins, which anybody with the seed can repeat."""
     exact: bool = True
-    """False: proved for real numbers, which the floats that are computed with only resemble."""
     view: str = "everybody"
-    """Whose view is protected: everybody's; or that of all others, where her own slates follow from private contexts or
-    from what she excludes."""
 
     def __str__(self) -> str:
         if math.isinf(self.epsilon):
@@ -221,7 +420,7 @@ class Guarantee:
         return f"({self.epsilon:g}, {self.delta:g})-differentially private ({self.neighbours}{note})"
 
     def as_json(self) -> dict[str, Any]:
-        """For files: an infinite epsilon is null."""
+        """Return its fields by name, for files. An infinite epsilon is None (null)."""
         return asdict(self) | {"epsilon": None if math.isinf(self.epsilon) else self.epsilon}
 
 

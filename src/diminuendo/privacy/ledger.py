@@ -1,19 +1,16 @@
-"""The ledger: the budget of one population, what was charged to it, what was drawn on it, what is left.
+"""The privacy ledger of one population: its budget, what was charged, what was published, what is left.
 
-    with Ledger.open("people.ledger", Budget(1.0, 1e-6)) as ledger:
+    with Ledger.open("population.ledger", Budget(1.0, 1e-6)) as ledger:
         paid = ledger.buy(event, "wishes", "of spring")  # refused, or on disk when this returns
-        paid.once("000000", draw, secret)              # drawn once, kept, entered, and only then published
+        paid.once("000000", draw, secret)                # drawn once, stored, entered, and only then published
 
-A charge is checked as a whole before anything is written, and written and synced before the caller may draw. So
-whatever the moment of a crash, what was spent is never less than what could have been drawn. What is drawn is kept
-beside the ledger, and entered with its hash: after a crash it is published as it was, and if it was lost, it is not
-drawn again. A file cut back to an older state looks like an older file: keep `head` elsewhere and hand it to `open`.
+A charge is checked as a whole before anything is written, and written and synced before the caller may draw. So after a
+crash at any moment, what was spent is never less than what could have been drawn. A release is stored beside the ledger
+and entered with its hash: after a crash it is published as it was, and if it was lost, it is not drawn again. A file
+that was rolled back looks like an older file: note `head` elsewhere and hand it to `open`.
 
-Beside it, too, is who has had which of her rounds (`visits_of`), for learners that limit them. Files are one kind of
-books; `Ledger.on` takes any other (privacy/books).
-
-One process holds a ledger at a time, and its forked children may not charge. A charge takes no longer as the ledger
-grows. Theorem A7 of docs/maths/accounting.md: events may be chosen in the light of everything released before.
+The rounds of each user are recorded beside the ledger too (`visits_of`), for learners that limit them. Files are one
+backend; `Ledger.on` takes any other (privacy/books). A charge takes no longer as the ledger grows.
 """
 
 from __future__ import annotations
@@ -45,7 +42,58 @@ Place: TypeAlias = str | Path
 
 
 class Ledger:
-    """A budget and what was done with it, in memory; `Ledger.open` keeps it in a file, `Ledger.on` in other books."""
+    """The privacy ledger of one population: its budget, what was charged to it, and what was published.
+
+    `Ledger(budget)` is in memory, for simulation and tests. `Ledger.open` keeps it in a file, `Ledger.on` in other
+    backends.
+
+    Parameters
+    ----------
+    budget : Budget
+        Fixes epsilon, delta, adjacency and accountant for good.
+
+    Attributes
+    ----------
+    budget : Budget
+        As given.
+    head : str
+        Hash of the latest entry, chained over all entries. Note it elsewhere, and hand it to `open` as `expect`, to
+        detect a file that was rolled back.
+    charges : list of Charge
+        All charges in order, each with its event and its public note.
+
+    Raises
+    ------
+    InvalidInput
+        If `budget` is not a Budget.
+
+    Notes
+    -----
+    A charge is durable before `charge` or `buy` returns, and only then may the caller draw. So after a crash the
+    amount spent is never less than what could have been drawn. The refusal of a charge is a privacy filter: Theorem
+    A7 of docs/maths/accounting.md proves (epsilon, delta)-DP of the budget for everything drawn on the ledger, also
+    if charges are chosen in the light of earlier releases. Theorem A10 covers several learners on one ledger.
+
+    One process holds a ledger at a time; its forked children may not charge.
+
+    References
+    ----------
+    Feldman & Zrnic (2021), Individual privacy accounting via a Renyi filter, NeurIPS 34.
+
+    Examples
+    --------
+    >>> from diminuendo.privacy import Budget, Gaussian, Ledger
+    >>> ledger = Ledger(Budget(epsilon=1.0, delta=1e-6))
+    >>> ledger.charge(Gaussian(rho=0.01), "weekly totals")
+    >>> round(ledger.spent(), 3), ledger.affords(Gaussian(rho=0.5))
+    (0.622, False)
+    >>> ledger.charge(Gaussian(rho=0.5))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    diminuendo.errors.OverBudget: Not charged: of epsilon 1 (delta 1e-06) 0.62... is spent, ...
+    >>> print(ledger.guarantee())
+    (1, 1e-06)-differentially private (replace one round)
+    """
 
     __getstate__ = refuse_copies
 
@@ -70,17 +118,68 @@ class Ledger:
 
     @classmethod
     def open(cls, path: Place, budget: Budget | None = None, *, expect: str | None = None) -> Self:
-        """The ledger in that file; made if there is none and a budget is given. Releases lie in a folder beside it.
+        """Open the ledger in a file, or begin one there.
 
-        `expect` is a `head` noted earlier: the file must still contain it.
+        Parameters
+        ----------
+        path : str or Path
+            The file. Releases lie in a folder beside it.
+        budget : Budget, optional
+            If given, a missing file is begun with it, and an existing one must have it.
+        expect : str, optional
+            A `head` noted earlier, which the file must still contain.
+
+        Returns
+        -------
+        Ledger
+            A context manager; `close` lets another process open the file.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no ledger and no budget, or the file has another budget.
+        LedgerDamaged
+            If the file was altered, cut, or does not contain `expect`.
+        LedgerInUse
+            If another process holds it.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from diminuendo.privacy import Budget, Laplace, Ledger
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = pathlib.Path(folder.name) / "population.ledger"
+        >>> with Ledger.open(path, Budget(1.0, 0.0, accountant="pure")) as ledger:
+        ...     ledger.charge(Laplace(0.25), "first release")
+        ...     head = ledger.head
+        >>> with Ledger.open(path, expect=head) as ledger:  # the budget is in the file
+        ...     ledger.spent()
+        0.25
+        >>> folder.cleanup()
         """
         return cls.on(FileBooks(Path(path), create=budget is not None), budget, expect=expect)
 
     @classmethod
     def on(cls, books: Books, budget: Budget | None = None, *, expect: str | None = None) -> Self:
-        """The ledger in these books; begun if they are empty and a budget is given. They are closed with it.
+        """Open the ledger in a backend, or begin one there.
 
-        `expect` is a `head` noted earlier: the books must still contain it.
+        Parameters
+        ----------
+        books : Books
+            The backend (privacy/books), for instance a store of the service. It is closed with the ledger.
+        budget : Budget, optional
+            If given, an empty backend is begun with it, and others must have it.
+        expect : str, optional
+            A `head` noted earlier, which the backend must still contain.
+
+        Returns
+        -------
+        Ledger
+
+        Raises
+        ------
+        InvalidInput, LedgerDamaged, LedgerInUse
+            As `open`.
         """
         try:
             content, where = books.lines.read(), books.lines.path
@@ -99,7 +198,19 @@ class Ledger:
 
     @classmethod
     def open_or_begin(cls, path: Place, budget: Callable[[], Budget]) -> Self:
-        """The ledger in that file, with the budget that it has; where there is none, one begun with `budget`."""
+        """Open the ledger in a file with the budget that it has, or begin one.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        budget : callable
+            Called without arguments for the Budget of a new ledger; not called if there is one.
+
+        Returns
+        -------
+        Ledger
+        """
         try:
             return cls.open(path)
         except InvalidInput:  # no such file, or one that is empty or broke off in its first line
@@ -159,9 +270,27 @@ class Ledger:
         return ledger
 
     def charge(self, event: Event, note: str = "", *, secure: bool = True) -> None:
-        """Spend, or refuse with OverBudget. When this returns the charge is durable, and only then may one draw.
+        """Spend, or refuse.
 
-        `secure=False`: what is drawn on it is seeded, for simulation; only a ledger in memory takes that.
+        When this returns the charge is durable. Only then may the caller draw.
+
+        Parameters
+        ----------
+        event : Event
+            Cost of what is about to be drawn.
+        note : str, default ""
+            A public line of at most 200 printable characters.
+        secure : bool, default True
+            False if what is drawn is seeded, for simulation. Only a ledger in memory takes that.
+
+        Raises
+        ------
+        OverBudget
+            If the event would exceed the budget. Nothing was charged, and nothing may be drawn.
+        UnknownEvent
+            If the accountant of the budget has no rule for the event.
+        InvalidInput
+            If the note is unfit, or seeded draws are charged to a ledger that is kept in a file.
         """
         price = self.budget.counting.tally(event)
         if not isinstance(note, str) or len(note) > 200 or not note.isprintable():
@@ -178,12 +307,37 @@ class Ledger:
             self._seeded |= not secure
 
     def named(self, name: str) -> _Named:
-        """The same ledger for one of several learners: the budget is shared, names are its own.
+        """Return a view of this ledger for one of several learners.
 
-            front = learners.OverlapGreedy(..., ledger=ledger.named("front-page"))
-            basket = learners.OverlapGreedy(..., ledger=ledger.named("basket"))
+        The budget is shared; names of releases, partitions and users' round counts are the view's own.
 
-        Always the same name for the same learner: by it, what was published before a crash is found again.
+        Parameters
+        ----------
+        name : str
+            Always the same name for the same learner: after a crash, its releases are looked up by it.
+
+        Returns
+        -------
+        Ledger
+
+        Raises
+        ------
+        InvalidInput
+            If the name contains `@`, or is not made of letters, digits, dots, dashes and underscores.
+
+        Notes
+        -----
+        By Theorem A10 of docs/maths/accounting.md, costs of learners on one ledger add up. With a unit of m rounds,
+        the ledger protects m rounds of a user with *each* of them.
+
+        Examples
+        --------
+        >>> from diminuendo.privacy import Budget, Gaussian, Ledger
+        >>> ledger = Ledger(Budget(1.0, 1e-6))
+        >>> ledger.named("front-page").charge(Gaussian(rho=0.005))
+        >>> ledger.named("basket").charge(Gaussian(rho=0.005))
+        >>> round(ledger.spent(), 3)
+        0.622
         """
         self._kept.check(name)
         if "@" in name:
@@ -191,7 +345,18 @@ class Ledger:
         return _Named(self, name)
 
     def hold(self, name: str) -> None:
-        """Take a name for one object of this process: nobody else buys under it as long as the ledger is open."""
+        """Reserve a name for one object of this process, as long as the ledger is open.
+
+        Parameters
+        ----------
+        name : str
+            Name of releases.
+
+        Raises
+        ------
+        InvalidInput
+            If the name is in use on this ledger, or is not a name.
+        """
         with self._guard.lock:
             self._check_hold()
             self._kept.check(name)
@@ -203,9 +368,40 @@ class Ledger:
             self._in_use.add(name)
 
     def buy(self, event: Event, name: str, about: str) -> Paid:
-        """Take a name, and charge for releases under it, or go on with what was charged for before a crash.
+        """Reserve a name and charge for releases under it, or continue with what was charged before a crash.
 
-        `about` says in public what they are of; a name that was bought for something else is refused.
+        Parameters
+        ----------
+        event : Event
+            Cost of all releases under this name together.
+        name : str
+            Up to 80 letters, digits, dots, dashes and underscores.
+        about : str
+            Public description of the releases.
+
+        Returns
+        -------
+        Paid
+            Draws each release once: `paid.once(part, draw, secret)`.
+
+        Raises
+        ------
+        OverBudget
+            If the event would exceed the budget.
+        InvalidInput
+            If the name is in use, or was bought for another event or description.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from diminuendo import SeededCoins
+        >>> from diminuendo.privacy import Budget, Laplace, Ledger
+        >>> from diminuendo.randomness import SecretRandomness
+        >>> ledger, secret = Ledger(Budget(1.0, 0.0, accountant="pure")), SecretRandomness(SeededCoins(1))
+        >>> paid = ledger.buy(Laplace(0.5), "totals", "of the first week")
+        >>> first = paid.once("000000", lambda: np.array([7]), secret)
+        >>> paid.once("000000", lambda: np.array([9]), secret)  # written once: the second draw is not made
+        array([7])
         """
         with self._guard.lock:
             self.hold(name)
@@ -216,9 +412,27 @@ class Ledger:
                 raise
 
     def bought(self, event: Event, name: str, about: str) -> Paid:
-        """As `buy`, for whoever holds this name, or one that it begins with; to be tried again where it failed.
+        """Charge as `buy` does, for a caller that holds this name or a prefix of it.
 
-        It is charged for once, and only what was returned last may draw.
+        The charge is made once. If several objects bought under a name, only the latest may draw.
+
+        Parameters
+        ----------
+        event : Event
+            Cost of all releases under this name together.
+        name : str
+            Name of the releases.
+        about : str
+            Public description of the releases.
+
+        Returns
+        -------
+        Paid
+
+        Raises
+        ------
+        OverBudget, InvalidInput
+            As `buy`.
         """
         wanted = Charge(event, f"{name}: {about}")
         with self._guard.lock:
@@ -233,37 +447,55 @@ class Ledger:
             return self._latest[name]
 
     def has_bought(self, name: str) -> bool:
-        """Whether something was charged for under that name."""
+        """Return whether releases under this name were charged for."""
         return self.cost_of(name) is not None
 
     def cost_of(self, name: str) -> Event | None:
-        """What was charged for under that name; None, if nothing was."""
+        """Return the event that was charged for releases under this name, or None."""
         return self._bought[name].event if name in self._bought else None
 
     def about(self, name: str) -> str | None:
-        """What was said in public of releases under that name when they were charged for; None, if nothing was."""
+        """Return the public description of releases under this name, or None if nothing was charged."""
         return self._bought[name].note.partition(": ")[2] if name in self._bought else None
 
     def affords(self, event: Event) -> bool:
-        """Whether a charge would be accepted now."""
+        """Return whether a charge of this event would be accepted now. Nothing is charged."""
         return self._tally.after(self.budget.counting.tally(event)) <= self._limit
 
     def require(self, event: Event) -> None:
-        """Refuse a whole run that could not be charged for now, and say why. Nothing is charged."""
+        """Refuse a run that could not be charged for now. Nothing is charged.
+
+        Parameters
+        ----------
+        event : Event
+            Cost of the whole run.
+
+        Raises
+        ------
+        OverBudget
+            With what is spent, what the run costs, and whether another accountant would accept it.
+        """
         price = self.budget.counting.tally(event)
         if self._tally.after(price) > self._limit:
             raise OverBudget(self._refusal(event, price, "the whole run"))
 
     @property
     def drawn(self) -> tuple[Drawn, ...]:
-        """What was released, in order."""
+        """All releases in order, with name, hash, and whether the randomness was secure."""
         return tuple(self._drawn.values())
 
     def spent(self) -> float:
         """Return the epsilon, at the budget's delta, of all charges so far: the largest cost of any one user.
 
-        It may be most of the budget early in a run, because the first users take part in many releases and because
-        learners charge in advance. If a charge depends on earlier releases, this number proves nothing: see
+        Returns
+        -------
+        float
+            It may be most of the budget early in a run, because the first users take part in many releases and
+            because learners charge in advance.
+
+        Notes
+        -----
+        If a charge depends on earlier releases, this number proves nothing (it is not an odometer): see
         `guarantee`.
         """
         return self.budget.worth(self._tally.total)
@@ -271,8 +503,16 @@ class Ledger:
     def guarantee(self) -> Guarantee:
         """Return what is proved about everything drawn on this ledger, now and later: its budget.
 
-        Theorem A7 proves a bound that holds on every path (a filter). A total so far is not such a bound, if somebody
-        decides in the light of releases whether to charge again.
+        Returns
+        -------
+        Guarantee
+            (epsilon, delta)-DP under the adjacency of the budget's unit. `secure_coins` is False if anything was
+            seeded.
+
+        Notes
+        -----
+        Theorem A7 of docs/maths/accounting.md proves a bound that holds on every path (a privacy filter). A total
+        so far is not such a bound if somebody decides in the light of releases whether to charge again.
         """
         proof = "docs/maths/accounting.md, Theorem A7"
         secure = not self._seeded and all(drawn.secure for drawn in self.drawn)
@@ -283,13 +523,25 @@ class Ledger:
     def to_dp_event(self, accountant: Literal["rdp", "pld"] = "rdp") -> DpEvent:
         """Translate all charges into one event of dp-accounting, for a user with as many rounds as the unit has.
 
-        `accountant`, and what may be raised, as in `diminuendo.privacy.to_dp_event`.
+        Parameters
+        ----------
+        accountant : {"rdp", "pld"}, default "rdp"
+            Which accountant of dp-accounting will price it, as in `diminuendo.privacy.to_dp_event`.
+
+        Returns
+        -------
+        DpEvent
+
+        Raises
+        ------
+        UnknownEvent, MissingExtra
+            As `diminuendo.privacy.to_dp_event`.
         """
         charged = Composed(tuple(charge.event for charge in self.charges))
         return to_dp_event(charged, rounds=self.budget.unit.rounds, accountant=accountant)
 
     def close(self) -> None:
-        """Let another process have the books."""
+        """Release the file, so that another process may open it."""
         if self._books is not None:
             self._books.close()
 
@@ -300,10 +552,9 @@ class Ledger:
         self.close()
 
     def visits_of(self, learner: str) -> VisitFile | None:
-        """Where it is kept, in a folder beside the file, how many rounds of whom counted for the learner of that name.
+        """Return where the rounds of each user that count for a learner are recorded; None without files.
 
-        None where the ledger is in memory, then a learner keeps that itself; and in a store, where the service counts
-        visits before a learner hears of them.
+        In memory, a learner records them itself; in a store, the service counts rounds before a learner sees them.
         """
         if self._books is None:
             return None
@@ -403,7 +654,7 @@ class _Named(Ledger):
 
 
 class Paid:
-    """Releases under one name that were paid for."""
+    """Releases under one name that were charged for. `Ledger.buy` returns it."""
 
     __getstate__ = refuse_copies
 
@@ -414,13 +665,35 @@ class Paid:
         return f"<Paid: {self.name}>"
 
     def has(self, part: str) -> bool:
-        """Whether that release was drawn already, before a crash perhaps."""
+        """Return whether this release was drawn already, also before a crash."""
         name = f"{self.name}.{part}"
         # Kept, if not entered: it was drawn.
         return name in self._ledger._drawn or self._ledger._kept.has(name)
 
     def once(self, part: str, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
-        """The release `part`: drawn now, kept, entered and returned; or as it was drawn before."""
+        """Return the release `part`: drawn, stored and entered in the ledger now, or as it was drawn before.
+
+        Parameters
+        ----------
+        part : str
+            Name of the release below the name that was bought.
+        draw : callable
+            Called without arguments, at most once ever, for the released integer vector.
+        secret : SecretRandomness
+            The randomness that `draw` uses. A ledger in a file refuses seeded randomness.
+
+        Returns
+        -------
+        ndarray of int
+            The published vector.
+
+        Raises
+        ------
+        LedgerDamaged
+            If the release was published and is lost, or is not what was published. It is never drawn again.
+        InvalidInput
+            If `secret` is unfit, or the name was bought anew by another object.
+        """
         require_secret(secret)
         name, ledger = f"{self.name}.{part}", self._ledger
         if ledger._books is not None and not secret.secure:
@@ -448,5 +721,23 @@ class Paid:
 
 
 def audit(path: Place, *, expect: str | None = None) -> Ledger:
-    """What a ledger file says, checked line by line, without taking hold of it. A copy: charging it spends nothing."""
+    """Read a ledger file and verify it line by line, without taking hold of it.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    expect : str, optional
+        A `head` noted earlier, which the file must still contain.
+
+    Returns
+    -------
+    Ledger
+        A copy in memory: charging it spends nothing.
+
+    Raises
+    ------
+    LedgerDamaged
+        If hashes, releases or charges do not add up.
+    """
     return Ledger._of(ledger_file.load(path), str(path), expect)

@@ -1,19 +1,18 @@
-"""Tokens: decisions as short signed texts, for answers that come back through other people's hands.
+"""Tokens: decisions as short signed texts, for feedback that comes back through other hands.
 
-    tokens = Tokens({1: secrets.token_bytes(32)})     # keys by number; keep them as you keep passwords
+    tokens = Tokens({1: secrets.token_bytes(32)})     # keys by number; store them as you store passwords
     token = tokens.sign(decision)                     # 48 letters, digits, - and _
     learner.observe(tokens.read(token), feedback)     # refused unless one of these keys signed it
 
-A token holds which round of which life it is for, and nothing else. Both are public. The slate is not in it: the
-learner remembers what it showed, and where contexts are private or people exclude items the slate is hers alone, while
-texts that travel are logged on their way. So whoever finds a token learns that there was such a round. But whoever has
-it may answer in her name, once and before her deadline, as she may: send it to her alone, in bodies, not in addresses.
+A token names a round and the incarnation of the learner, both public, and nothing else. The slate is not in it: under
+private contexts or exclusions the slate is the user's alone, and texts that travel are logged. Whoever holds a token
+may report feedback for its user, once and before the deadline: send it to them alone, in bodies and not in addresses.
 
-Format     36 bytes in base64 for URLs: version 1, number of the key 1, round 8, life 8, MAC 18. The MAC is BLAKE2b with
-           a key, over all that comes before it, and is compared in constant time. 36 is a multiple of 3: a token has
-           one spelling.
-Rotation   give the new key beside the old one, and sign with it; leave the old one out when the last answers to what it
-           signed are too late to count.
+Format     36 bytes in base64 for URLs: version 1, number of the key 1, round 8, life 8, MAC 18. The MAC is keyed
+           BLAKE2b over all that comes before it, compared in constant time. 36 is a multiple of 3: a token has one
+           spelling.
+Rotation   add the new key, and sign with it; drop the old key when the last feedback on what it signed comes too late
+           to count.
 Assumes    that keys are secret. A MAC hides nothing.
 """
 
@@ -40,10 +39,44 @@ PURPOSE = b"diminuendo token"
 
 
 class Tokens:
-    """Signs decisions with one of its keys, and reads what any of them signed."""
+    """Signs decisions as short texts, and reads what one of its keys signed.
+
+    Parameters
+    ----------
+    keys : mapping of int to bytes
+        Keys of 32 to 64 bytes, by numbers from 0 to 255.
+    sign_with : int, optional
+        Number of the key that signs. Required if there are several keys.
+
+    Attributes
+    ----------
+    sign_with : int
+        Number of the key that signs.
+
+    Raises
+    ------
+    InvalidInput
+        If a key is too short or too long, or it is not clear which one signs.
+
+    Notes
+    -----
+    A MAC authenticates; it hides nothing. What a token carries, the round and the incarnation of the learner, is
+    public.
+
+    Examples
+    --------
+    >>> from diminuendo import Decision, Tokens
+    >>> tokens = Tokens({1: bytes(range(32))})  # in production: secrets.token_bytes(32)
+    >>> token = tokens.sign(Decision(round=7, slate=(3, 1), life=5))
+    >>> len(token), tokens.read(token)
+    (48, Ticket(round=7, life=5))
+    >>> tokens.read(token[:-1] + "A")
+    Traceback (most recent call last):
+        ...
+    diminuendo.errors.InvalidToken: None of the keys that are here signed this token.
+    """
 
     def __init__(self, keys: Mapping[int, bytes], sign_with: int | None = None) -> None:
-        """`keys`: of 32 to 64 bytes each, by numbers from 0 to 255. `sign_with`: which one, if there are several."""
         if not keys:
             raise InvalidInput("Tokens are signed with a key: Tokens({1: secrets.token_bytes(32)}).")
         for number, key in keys.items():
@@ -59,14 +92,24 @@ class Tokens:
             )
         self._keys = {int(number): key for number, key in keys.items()}
         self.sign_with = next(iter(self._keys)) if sign_with is None else sign_with
-        """The number of the key that signs."""
         _validate.one_of(self.sign_with, self._keys, "sign_with")
 
     def __repr__(self) -> str:
         return f"<Tokens: keys {', '.join(map(str, self._keys))}; {self.sign_with} signs>"
 
     def sign(self, decision: Decision | Ticket) -> str:
-        """The token of a decision."""
+        """Return the token of a decision.
+
+        Parameters
+        ----------
+        decision : Decision or Ticket
+            As `choose` returned it.
+
+        Returns
+        -------
+        str
+            48 letters, digits, `-` and `_`.
+        """
         ticket = decision if isinstance(decision, Ticket) else sound(decision).ticket
         for number, what in ((ticket.round, "round"), (ticket.life, "life")):
             _validate.whole(number, 0, LARGEST_LIFE, f"the {what} of a decision")
@@ -74,9 +117,21 @@ class Tokens:
         return urlsafe_b64encode(facts + _mac(self._keys[self.sign_with], facts)).decode()
 
     def read(self, token: str) -> Ticket:
-        """The ticket of a token, to be answered with; refused unless one of these keys signed all of it.
+        """Return the ticket of a token, with which to call `observe`.
 
-        The error says nothing of what was given.
+        Parameters
+        ----------
+        token : str
+            As `sign` returned it.
+
+        Returns
+        -------
+        Ticket
+
+        Raises
+        ------
+        InvalidToken
+            Unless one of the keys signed all of it. The message repeats nothing of the token.
         """
         if not isinstance(token, str) or not SPELLING.fullmatch(token):
             raise InvalidToken(

@@ -1,11 +1,9 @@
-"""Coins: where random words come from. Always an argument, secure by default, and always two streams.
+"""Sources of randomness: always an argument, secure by default, and always two streams.
 
-*Public coins* hide nothing and may be published: who explores, which item is probed, slates drawn from released
-scores. *Secret randomness* is what privacy rests on: noise, and draws from secret scores. It is used once, and is never
-logged, kept in a snapshot or derived from anything that gets out. Each has a stream of its own, and a type of its own
-by which it is passed on (words.py), so that neither can stand in for the other.
-
-`SystemCoins` asks the operating system. `SeededCoins` repeats itself, for simulation and tests only.
+*Public coins* hide nothing and may be published: who explores, which item is probed, slates drawn from releases.
+*Secret randomness* is what privacy rests on: noise, and draws from secret scores. It is used once, and is never logged,
+stored in a snapshot, or derived from anything that is published. Each has a stream of its own and is passed on as a
+type of its own (words.py), so that neither can stand in for the other.
 """
 
 from __future__ import annotations
@@ -20,22 +18,70 @@ from diminuendo.types import LARGEST_LIFE, Words
 
 
 class Coins(Protocol):
-    """A source of uniform 64-bit words, in two streams that never meet."""
+    """A source of uniform 64-bit words, in two streams that never meet.
+
+    Pass it as `coins=` to whatever draws. Public words may be published: who explores, slates drawn from released
+    scores. Secret words are what privacy rests on: noise, and draws from secret scores.
+
+    Attributes
+    ----------
+    secure : bool
+        True if nobody can predict or repeat the words.
+
+    See Also
+    --------
+    SystemCoins : the default.
+    SeededCoins : reproducible, for simulation and tests.
+
+    """
 
     secure: bool
-    """Whether nobody can foresee or repeat the words."""
 
     def public(self, count: int) -> Words:
-        """The next `count` words for public coins, never handed out before."""
+        """Return words of the public stream.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+
+        Returns
+        -------
+        ndarray of uint64, shape (count,)
+            Never handed out before.
+        """
         ...
 
     def secret(self, count: int) -> Words:
-        """The next `count` words of secret randomness, never handed out before."""
+        """Return words of the secret stream.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+
+        Returns
+        -------
+        ndarray of uint64, shape (count,)
+            Never handed out before.
+        """
         ...
 
 
 class SystemCoins:
-    """Words from the operating system; the default."""
+    """Words from the operating system (`os.urandom`): the default, and the only source for real users.
+
+    Attributes
+    ----------
+    secure : bool
+        True.
+
+    Examples
+    --------
+    >>> from diminuendo import SystemCoins
+    >>> SystemCoins().secret(3).dtype, SystemCoins.secure
+    (dtype('uint64'), True)
+    """
 
     secure = True
 
@@ -43,14 +89,37 @@ class SystemCoins:
         return "SystemCoins()"
 
     def public(self, count: int) -> Words:
-        """The next `count` words."""
+        """Return `count` words of 64 bits. `secret` is the same method."""
         return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
     secret = public
 
 
 class SeededCoins:
-    """Words that follow from a seed, for simulation and tests. Nothing drawn with them is private."""
+    """Words that follow from a seed, for simulation and tests. Nothing drawn with them is private.
+
+    Parameters
+    ----------
+    seed : int
+        At least 0. Equal seeds give equal words, in every version of this format.
+
+    Attributes
+    ----------
+    secure : bool
+        False: guarantees of learners say so, and ledgers in files refuse it.
+
+    Notes
+    -----
+    Two Philox streams, spawned from `numpy.random.SeedSequence(seed)`.
+
+    Examples
+    --------
+    >>> from diminuendo import SeededCoins
+    >>> bool((SeededCoins(7).public(4) == SeededCoins(7).public(4)).all())
+    True
+    >>> bool((SeededCoins(7).public(4) == SeededCoins(7).secret(4)).any())
+    False
+    """
 
     secure = False
 
@@ -64,11 +133,11 @@ class SeededCoins:
         return f"SeededCoins({self.seed})"
 
     def public(self, count: int) -> Words:
-        """The next `count` public words."""
+        """Return the next `count` words of the public stream."""
         return np.asarray(self._public.random_raw(count), dtype=np.uint64)
 
     def secret(self, count: int) -> Words:
-        """The next `count` secret words."""
+        """Return the next `count` words of the secret stream."""
         return np.asarray(self._secret.random_raw(count), dtype=np.uint64)
 
 

@@ -155,15 +155,28 @@ class WordBuffer(ABC, Generic[View]):
 
 
 class PublicCoins(WordBuffer[PublicWords]):
-    """Coins that hide nothing."""
+    """A buffer of public words, as compiled code reads them.
+
+    Parameters
+    ----------
+    coins : Coins
+        Where words come from.
+    size : int, default 4096
+        How many words to fetch at once. Results do not depend on it.
+
+    Notes
+    -----
+    Compiled code that runs out of words undoes the round, and begins it again with the same words once more have
+    been fetched. So results are a function of the stream alone.
+    """
 
     @property
     def passed(self) -> int:
-        """The number of words of its stream that were used so far: a public fact, as these words are."""
+        """The number of words of the stream that were used so far: a public fact, as these words are."""
         return self._wiped + int(self.view.used[USED])
 
     def empty(self) -> None:
-        """Forget the words that are left."""
+        """Discard the words that are left."""
         self.view = PublicWords(np.empty(0, dtype=np.uint64), np.zeros(4, dtype=np.int64))
 
     def _fresh(self, count: int) -> Words:
@@ -187,7 +200,35 @@ class SecretDigits(WordBuffer[DigitWords]):
 
 
 class SecretRandomness(WordBuffer[SecretWords]):
-    """Randomness that privacy rests on. A wider `window` only sends more questions to exact arithmetic."""
+    """A buffer of secret words, as private mechanisms need it: noise and private draws accept nothing else.
+
+    Parameters
+    ----------
+    coins : Coins
+        Where words come from. Use SystemCoins wherever users are real.
+    size : int, default 4096
+        How many words to fetch at once. Results do not depend on it.
+    window : float, default 2**-40
+        Floats decide a comparison only beyond this relative distance; exact arithmetic decides the others. A wider
+        window only costs time.
+
+    Raises
+    ------
+    InvalidInput
+        If `window` is below 2**-40, and when a copy or a pickle is attempted: a copy would draw the same noise
+        again.
+
+    Notes
+    -----
+    Used words are overwritten, a forked child begins with an empty buffer, and no word enters a snapshot or a log.
+    Comparisons are exact by Theorem E1 of docs/maths/exponential.md.
+
+    Examples
+    --------
+    >>> from diminuendo.randomness import SecretRandomness, SystemCoins
+    >>> SecretRandomness(SystemCoins()).secure
+    True
+    """
 
     __getstate__ = refuse_copies
 
@@ -200,7 +241,7 @@ class SecretRandomness(WordBuffer[SecretWords]):
         super().__init__(coins, size)
 
     def empty(self) -> None:
-        """Forget the words that are left."""
+        """Discard the words that are left."""
         self.view = SecretWords(
             words=np.empty(0, dtype=np.uint64),
             used=np.zeros(4, dtype=np.int64),
@@ -215,7 +256,18 @@ class SecretRandomness(WordBuffer[SecretWords]):
         return self.coins.secret(count)
 
     def resume(self, wanted: int = 0) -> bool:
-        """Give an interrupted kernel what it lacked, if anything: words, or an exact verdict."""
+        """Supply what interrupted compiled code lacked: words, or an exact comparison.
+
+        Parameters
+        ----------
+        wanted : int, default 0
+            About how many words will be needed soon.
+
+        Returns
+        -------
+        bool
+            Whether anything was lacking.
+        """
         if not self.view.question[ASKED]:
             return super().resume(wanted)
         self._answer()

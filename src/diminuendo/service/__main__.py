@@ -31,20 +31,18 @@ def prepare(path: Path, adopting: bool) -> None:
 
 def trainer(path: Path, number: str) -> None:
     """Train until somebody asks to stop, or the process that started this one is gone."""
-    from diminuendo.learners.base.kept.engines import held
-    from diminuendo.service.trainer.made import engine_of
+    from diminuendo.learners.base.engines import engine_called
     from diminuendo.service.trainer.trainer import Trainer
 
     os.nice(GIVES_WAY)
     site, over = read_site(path), _over()
-    engine = engine_of(site.engine)
-    with open_store(site.store) as store, held(engine):
+    with open_store(site.store) as store:
         Trainer(
             store,
             site.keys / TRAINER,
             name=f"trainer-{site.machine}-{number}",
             in_store=site.trainer_keys == "store",
-            engine=engine,
+            engine=engine_called(site.engine),
         ).run(lambda: not over())
 
 

@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -179,13 +179,3 @@ class Visitors:
         with self._lock:
             self.came[page] += 1
             self.pleased[page] += clicked is not None
-
-
-def wait_until(ready: Callable[[], bool], seconds: float) -> bool:
-    """Whether it was ready in time."""
-    until = time.monotonic() + seconds
-    while not ready():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.05)
-    return True

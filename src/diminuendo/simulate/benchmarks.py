@@ -1,7 +1,4 @@
-"""Benchmarks: what hindsight and chance reach on a stream, and the regret of single slots. Not private.
-
-Everything here looks at what people wanted, for evaluation. Values are means per round.
-"""
+"""Benchmarks: what hindsight and chance reach on a stream, and the regret of single slots. Not private."""
 
 from __future__ import annotations
 
@@ -30,16 +27,28 @@ RANDOM_RUNS = 10
 
 @dataclass(frozen=True)
 class Benchmarks:
-    """What learners are measured against."""
+    """What learners are compared with, per round. For evaluation, not private.
+
+    Attributes
+    ----------
+    greedy : Hindsight
+        Greedy in hindsight.
+    optimum : Bracket
+        Bounds on the best fixed slate.
+    random : float
+        Mean reward of random slates.
+    contexts : ContextBenchmarks, optional
+        What contexts could be worth.
+
+    """
 
     greedy: Hindsight
     optimum: Bracket
     random: float
     contexts: ContextBenchmarks | None = None
-    """What contexts could be worth; None where nothing is known of people."""
 
     def as_json(self) -> dict[str, Any]:
-        """The numbers, and the slates behind them."""
+        """Return the numbers and slates as plain values."""
         return {
             "greedy": self.greedy.value,
             "optimum_lower": self.optimum.lower,
@@ -51,7 +60,7 @@ class Benchmarks:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """What `dataclasses.asdict` made of it, read back from JSON."""
+        """Return the benchmarks of a record that `dataclasses.asdict` made, after JSON."""
         parts: list[dict[str, Any]] = [
             {key: tuple(value) if isinstance(value, list) else value for key, value in record[name].items()}
             for name in ("greedy", "optimum")
@@ -64,7 +73,31 @@ class Benchmarks:
 def benchmarks(
     stream: Stream, slots: int, *, time_limit: float = 20.0, rules: SlateRules | None = None
 ) -> Benchmarks:
-    """Hindsight greedy, bounds on the optimum and random choice, all by the rules; and what contexts could be worth."""
+    """Return greedy in hindsight, bounds on the optimum, and what random slates earn on a stream.
+
+    Parameters
+    ----------
+    stream : Stream
+        All users.
+    slots : int
+        Number of items in a slate.
+    time_limit : float, default 20.0
+        Seconds for the optimum.
+    rules : SlateRules, optional
+        What all slates satisfy.
+
+    Returns
+    -------
+    Benchmarks
+
+    Examples
+    --------
+    >>> from diminuendo.simulate import benchmarks
+    >>> from diminuendo.streams import taste_groups
+    >>> found = benchmarks(taste_groups(300, 20, groups=4), slots=3)
+    >>> found.random < found.greedy.value <= found.optimum.upper
+    True
+    """
     chance = [
         stream.values(replay(learner, stream)).mean()
         for learner in _random_learners(stream.n_items, slots, rules)
@@ -132,7 +165,30 @@ class ExpertRegrets:
 
 
 def expert_regrets(stream: Stream, slates: Items) -> Floats:
-    """The regret of each slot's expert, per round, of one run over a whole stream (`ExpertRegrets`)."""
+    """Return the regret of each slot's expert, per round, of one run over a whole stream.
+
+    Parameters
+    ----------
+    stream : Stream
+        All users.
+    slates : ndarray of int, shape (n_users, slots)
+        As `replay` returned them.
+
+    Returns
+    -------
+    ndarray of float, shape (slots,)
+        What the slot's best fixed item would have added to the slots before it, minus what was added. The sum of
+        the positive ones bounds the (1 - 1/e)-regret of the run (Theorem 2 of docs/maths/hedge.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import diminuendo as dim
+    >>> from diminuendo.simulate import expert_regrets
+    >>> users = dim.People(dim.NoisyOr(), [[1.0, 0.0], [1.0, 0.0]])
+    >>> expert_regrets(users, np.array([[1], [0]])).tolist()  # item 0 would have earned 2 of 2, and 1 was earned
+    [0.5]
+    """
     found = ExpertRegrets(slates.shape[1], stream.n_items)
     found.add(stream, slates)
     return found.per_round()

@@ -1,6 +1,6 @@
-"""What a simulation finds: results of single runs, and runs of one setting next to what hindsight reaches.
+"""What a simulation measures: single runs, and runs of one setting beside what hindsight reaches.
 
-Payoffs, regrets and slates are for evaluation: they are made with everybody's wishes known, and are not private.
+Rewards, regrets and slates are for evaluation: they are computed from all users' preferences, and are not private.
 """
 
 from __future__ import annotations
@@ -38,23 +38,82 @@ LARGE = ("curve", "shown", "spending")
 
 @dataclass(frozen=True)
 class Shown:
-    """Which items were shown when: the most shown of a run, most shown first."""
+    """Which items were shown when: the most shown items of a run, most shown first.
+
+    Attributes
+    ----------
+    items : list of int
+        The items.
+    ends : list of int
+        A stretch of rounds ends before each of these; the first begins at 0.
+    shares : list of list of float
+        For each item, in each stretch, the share of users who were shown it.
+
+    """
 
     items: list[int]
     ends: list[int]
-    """A stretch of rounds ends before each of these; the first begins at 0."""
     shares: list[list[float]]
-    """For each of `items`, in each stretch: the share of people who were shown it."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """One learner, one seed, one stream. Per-round means."""
+    """One run: one learner, one seed, one stream. Means are per round. For evaluation, not private.
+
+    Attributes
+    ----------
+    learner : str
+        The name that was asked for, as "private".
+    played_by : str
+        The learner's own name, as "overlap-greedy".
+    stream, objective : str
+        Names of the stream and of its family of objectives.
+    items, slots, rounds : int
+        Sizes.
+    feedback : {"full", "bandit", "click"}
+        What users reported.
+    clicks : str
+        Click model; "" if feedback is not clicks.
+    visits : int
+        How many rounds of one user counted.
+    late : str
+        Feedback delay in rounds, or "exponential:1000" for a mean.
+    answering : float
+        Share of users who responded.
+    seed : int
+        Seed of the run.
+    asked_epsilon, asked_delta : float, optional
+        Budget; None if the learner ignores it, so that one run serves all budgets.
+    epsilon, delta : float, optional
+        What is proved; None if nothing is.
+    mean_payoff : float
+        Mean reward.
+    regret_to_greedy : float
+        Greedy's mean reward in hindsight minus `mean_payoff`.
+    alpha_regret : float
+        (1 - 1/e) times the best fixed slate's mean reward minus `mean_payoff`. If the optimum is not proven, its
+        upper bound stands for it.
+    expert_regrets : list of float
+        Regret of each slot (`expert_regrets`).
+    seconds : float
+        How long the run took.
+    guarantee : dict
+        `Guarantee.as_json`.
+    curve : list of float
+        Cumulative reward at evenly spaced rounds.
+    shown : Shown
+        Which items were shown when.
+    spending : list of dict
+        Where the budget went.
+    health : str
+        `Health.state` at the end.
+    contexts : dict
+        What each context id was shown and what it earned; empty without contexts.
+
+    """
 
     learner: str
-    """The name that was asked for, as "private"."""
     played_by: str
-    """The learner's own name, as "overlap-greedy"."""
     stream: str
     objective: str
     items: int
@@ -62,95 +121,108 @@ class Result:
     rounds: int
     feedback: FeedbackKind
     clicks: str
-    """By which model people clicked; "" where feedback is not clicks."""
     visits: int
     late: str
-    """How late people answered, as 1000 or exponential:1000 rounds."""
     answering: float
-    """The share of people who answered."""
     seed: int
     asked_epsilon: float | None
     asked_delta: float | None
-    """What the run was asked for; None where the learner does not listen to it, so that one run serves all budgets."""
     epsilon: float | None
     delta: float | None
-    """What is proved; None where nothing is."""
     mean_payoff: float
     regret_to_greedy: float
-    """Greedy's value in hindsight minus `mean_payoff`, per round; below 0 where the learner earned more."""
     alpha_regret: float
-    """The regret of the theorems, alpha = 1 - 1/e: alpha times the best fixed slate's value minus `mean_payoff`, per
-    round. Where that value is not proven, its upper bound (`optimum_upper`) stands for it: then the regret is at most
-    this."""
     expert_regrets: list[float]
     seconds: float
     guarantee: dict[str, Any]
     curve: list[float] = field(repr=False)
-    """Cumulative payoff at CURVE_POINTS evenly spaced rounds (`curve_rounds`)."""
     shown: Shown = field(repr=False)
     spending: list[dict[str, Any]] = field(repr=False)
-    """Where the budget went (spending.py)."""
     health: State = NOT_AVAILABLE.state
-    """Whether what the learner published shows that anybody answered in time."""
     contexts: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What each type was shown, and what it earned (contexts.py); nothing where nothing is known of people."""
 
     def as_json(self) -> dict[str, Any]:
-        """The numbers, without what is large."""
+        """Return the numbers as plain values, without curve, items shown and spending."""
         left_out = LARGE if self.contexts else (*LARGE, "contexts")
         return {name: value for name, value in vars(self).items() if name not in left_out}
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """Several runs of one stream, number of slots, number of rounds and kind of feedback."""
+    """Runs of one stream, number of slots, number of rounds and kind of feedback. For evaluation, not private.
+
+    Attributes
+    ----------
+    stream : dict
+        What the stream is.
+    benchmarks : Benchmarks
+        What hindsight and chance earn.
+    results : list of Result
+        One for each learner, budget and seed.
+    today : Today, optional
+        The slate that all users are shown now, if given.
+    per_day : PerDay, optional
+        How many users come in a day, if given.
+    rules : SlateRules, optional
+        What all slates satisfied.
+    retention : int, optional
+        For how many rounds private learners kept a user's data.
+    sample : int, default 1
+        Private learners learned from one in `sample` users.
+
+    """
 
     stream: dict[str, Any]
     benchmarks: Benchmarks
     results: list[Result]
     today: Today | None = None
-    """The slate that everybody is shown now; None where nobody said."""
     per_day: PerDay | None = None
-    """How many people come in a day; None where nobody said."""
     rules: SlateRules | None = None
-    """What slates had to keep to, hindsight's and random ones too; None: nothing."""
     retention: int | None = None
-    """For how many rounds private learners kept people at most; None: as long as they liked."""
     sample: int = 1
-    """Of how many people private learners learned from one."""
 
     @property
     def slots(self) -> int:
-        """How many items each person was shown."""
+        """The number of items in a slate."""
         return self.results[0].slots
 
     @property
     def feedback(self) -> FeedbackKind:
-        """What came back from people."""
+        """What users reported."""
         return self.results[0].feedback
 
     @property
     def contexts(self) -> ContextBenchmarks | None:
-        """What contexts could be worth; None where nothing was known of people."""
+        """What contexts could be worth, or None."""
         return self.benchmarks.contexts
 
     @property
     def waited(self) -> str:
-        """How late people answered, and how many of them, in words; nothing where all did at once."""
+        """Feedback delay and response rate in words; empty if all users responded at once."""
         return as_lateness(self.results[0].late, self.results[0].answering).said()
 
     @property
     def epsilons(self) -> list[float]:
-        """What was asked for, from the most private on."""
+        """The budgets, in increasing order."""
         return sorted({run.asked_epsilon for run in self.results if run.asked_epsilon is not None})
 
     @property
     def middle_epsilon(self) -> float | None:
-        """The epsilon nearest to 1, by ratio, of those asked for; None where nobody was asked for any."""
+        """The budget nearest to 1 by ratio, or None."""
         return min(self.epsilons, key=lambda epsilon: (abs(math.log(epsilon)), epsilon), default=None)
 
     def by_learner(self, epsilon: float | None = None) -> dict[str, list[Result]]:
-        """Runs grouped by learner; only those that serve `epsilon`, if given."""
+        """Return the runs grouped by learner.
+
+        Parameters
+        ----------
+        epsilon : float, optional
+            Only runs that serve this budget.
+
+        Returns
+        -------
+        dict of str to list of Result
+        """
         groups: dict[str, list[Result]] = {}
         for run in self.results:
             if epsilon is None or run.asked_epsilon in (None, epsilon):
@@ -158,24 +230,30 @@ class Simulation:
         return groups
 
     def shares(self, runs: Sequence[Result]) -> Floats:
-        """Payoffs of runs as shares of greedy's; where nobody wants anything, nothing is lost."""
+        """Return the mean rewards of runs as shares of greedy's; 1 if no user wants anything."""
         reference = self.benchmarks.greedy.value
         payoffs = np.array([run.mean_payoff for run in runs], dtype=np.float64)
         return payoffs / reference if reference > 0 else np.ones(len(runs))
 
     def as_json(self) -> dict[str, Any]:
-        """The documented file format."""
+        """Return the simulation in the documented file format."""
         return Sweep([self]).as_json()
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Simulations of several streams, slots and rounds."""
+    """Simulations of several streams, slots and rounds.
+
+    Attributes
+    ----------
+    simulations : list of Simulation
+        In the order of streams, slots, rounds and delays.
+    """
 
     simulations: list[Simulation]
 
     def as_json(self) -> dict[str, Any]:
-        """The format of one simulation where there is one; otherwise a list of these."""
+        """Return the format of one simulation if there is one, else a list of these."""
         listed: list[dict[str, Any]] = [
             {
                 "stream": one.stream,

@@ -1,8 +1,6 @@
 """Sweeps: learners x budgets x slots x rounds x seeds x streams, each combination a run of its own.
 
-What is finished is kept in `out` at once, so that a sweep that was stopped, killed or interrupted goes on where it was.
-The same seeds give the same rows, whoever does the work; only `seconds` differ, and `alpha_regret` where the
-optimum was not proven within its time limit. Payoffs and regrets are for evaluation and are not private.
+Finished runs are stored in `out` at once, so that a sweep that was stopped goes on from there.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners import Setting, learner_class, make
-from diminuendo.learners.base.kept.engines import Engine, OnRay, engine_called
+from diminuendo.learners.base.engines import Engine, OnRay, engine_called
 from diminuendo.learners.base.patience import Patience, patience_in
 from diminuendo.learners.base.replay import AT_ONCE, Lateness, as_lateness
 from diminuendo.offline.rules import SlateRules, as_rules
@@ -42,7 +40,6 @@ from diminuendo.simulate.workers import (
     on_cores,
     on_ray,
     one_by_one,
-    with_people_on_ray,
 )
 from diminuendo.streams.clicks import MODELS
 from diminuendo.streams.contexts import Contexts
@@ -80,25 +77,79 @@ def sweep(
     time_limit: float = 20.0,
     progress: Tell | None = None,
 ) -> Sweep:
-    """Run every learner with every budget and seed on the first `rounds` people of every stream.
+    """Run every learner with every budget and seed on every stream; each combination is a run of its own.
 
-    `slots`: how many items each person is shown. `visits`: of how many rounds of one person private learners learn;
-    where a stream does not say whose a round is (`people.persons`), everybody comes once. `clicks`: by which model they
-    click (streams/clicks.py), where feedback is "click". `late`: by how many rounds people answer late, as 1000, or
-    exponential:1000 where that is the mean and chance decides; `answering`: the share of people who answer.
-    `retention`: for how many rounds private learners keep people; `sample`: of how many people they learn from one, by
-    a public coin. `rules`: what slates must keep to, those of hindsight and chance too. `today`:
-    names or numbers of the items that everybody is shown now, to compare with; `per_day`: how many people come in a
-    day, for hits a day; neither changes any run. `jobs`: runs at the same time, -1 for one per core. `ray`: the address
-    of a Ray cluster to do the work instead; "local" starts one. `time_limit`: seconds for each exact optimum. Learners
-    that do not listen to epsilon are run once for all of them.
+    Parameters
+    ----------
+    streams : People, Pieces, or a sequence of these
+        Users. `Pieces` are read piece by piece; of the optimum there are bounds only then.
+    slots : int or sequence of int
+        Number of items in a slate.
+    rounds : int or None, or a sequence of these, optional
+        Number of users of every stream, from the first on; None: all.
+    epsilons : float or sequence of float, default 1.0
+        Budgets. Learners that ignore them are run once for all.
+    learners : str or sequence of str, default ("nonprivate", "random")
+        Names as in `diminuendo.make`. `private-no-contexts` and `private-separate` are compared with "private"
+        where a stream has contexts.
+    feedback : {"full", "bandit", "click"}, default "full"
+        What users report.
+    delta : float, default 1e-6
+        0 for pure differential privacy.
+    visits : int, default 1
+        How many rounds of one user count. Without `People.persons` every user comes once.
+    clicks : {"cascade", "independent"}, default "cascade"
+        Click model.
+    late : int or str, or a sequence of these, default 0
+        Feedback delay in users: a number, or "exponential:1000" for a mean.
+    answering : float, default 1.0
+        Share of users who respond.
+    retention : int, optional
+        For how many rounds private learners keep a user's data.
+    sample : int, default 1
+        Private learners learn from one in `sample` users.
+    rules : SlateRules, optional
+        What all slates satisfy, hindsight's and random ones too.
+    today : sequence of str or int, optional
+        Names or numbers of the items that all users are shown now, to compare with.
+    per_day : PerDay or float, optional
+        How many users come in a day, for reports in conversions per day.
+    seeds : int, default 5
+        Number of runs of each combination.
+    jobs : int, default -1
+        Runs at the same time; -1: one per core.
+    ray : str, optional
+        Address of a Ray cluster that does the work; "local" starts one.
+    out : str or Path, optional
+        Folder in which finished runs are kept. A sweep that was stopped goes on from there.
+    time_limit : float, default 20.0
+        Seconds for each exact optimum.
+    progress : callable, optional
+        Called with a description and a number of runs; returns what is called as they finish.
 
-    A stream may be a file that is read in pieces, `streams.Pieces`: results are the same, and of the optimum there are
-    bounds only. Then runs come one after the other unless more `jobs` are asked for, and on the cluster at `ray` are
-    the people whom learners keep, on as many actors as it has cores.
+    Returns
+    -------
+    Sweep
 
-    Where something is known of the people of a stream, learners that take contexts are given them;
-    `private-no-contexts` and `private-separate` are learners to compare them with (contexts.py).
+    Raises
+    ------
+    UnknownName
+        If there is no such learner for this feedback.
+    InvalidInput
+        If an argument does not fit.
+
+    Notes
+    -----
+    Equal seeds give equal rows, whoever does the work; only `seconds` differ, and `alpha_regret` if an optimum was
+    not proven in time. Rewards and regrets are for evaluation and are not private.
+
+    Examples
+    --------
+    >>> from diminuendo.simulate import sweep
+    >>> from diminuendo.streams import taste_groups
+    >>> found = sweep(taste_groups(300, 20, groups=4), slots=[2, 3], learners="random", seeds=1, jobs=1)
+    >>> [one.slots for one in found.simulations]
+    [2, 3]
     """
     _validate.one_of(feedback, FEEDBACKS, "feedback")
     _validate.one_of(clicks, MODELS, "clicks")
@@ -127,7 +178,7 @@ def sweep(
     def engine_for(name: str, setting: Setting) -> Engine | None:
         if not (pieces and entry_of(name, setting).takes_engine):
             return None
-        return engine_called("threads") if ray is None else OnRay(None, ray)
+        return engine_called("threads") if ray is None else OnRay(ray)
 
     def cell(number: int, people: Crowd, k: int, lateness: Lateness) -> _Cell:
         runs: list[Run] = []
@@ -205,9 +256,42 @@ def simulate(
     time_limit: float = 20.0,
     progress: Tell | None = None,
 ) -> Simulation:
-    """Run every learner with several seeds on the first `rounds` people of one stream: a sweep of one simulation.
+    """Run every learner with several seeds on one stream: a sweep of one simulation.
 
-    Everything is as in `sweep`, but one run at a time unless more `jobs` are asked for.
+    Parameters
+    ----------
+    stream : People or Pieces
+        Users.
+    slots : int
+        Number of items in a slate.
+    learners : str or sequence of str, default ("nonprivate", "random")
+        Names as in `diminuendo.make`.
+    feedback : {"full", "bandit", "click"}, default "full"
+        What users report.
+    epsilon : float or sequence of float, default 1.0
+        Budgets.
+    jobs : int, default 1
+        Runs at the same time; -1: one per core.
+    delta, visits, clicks, late, answering, retention, sample, rules, today, per_day, seeds, rounds, out,
+    time_limit, progress
+        As in `sweep`.
+
+    Returns
+    -------
+    Simulation
+
+    Raises
+    ------
+    UnknownName, InvalidInput
+        As `sweep`.
+
+    Examples
+    --------
+    >>> from diminuendo.simulate import simulate
+    >>> from diminuendo.streams import taste_groups
+    >>> found = simulate(taste_groups(300, 20, groups=4), slots=3, learners="random", seeds=2)
+    >>> [run.seed for run in found.results], found.benchmarks.greedy.value > found.results[0].mean_payoff
+    ([0, 1], True)
     """
     found = sweep(
         [stream],
@@ -294,7 +378,7 @@ def _outcomes(
     tick = tell(told, sum(task.size for task in tasks))
     if ray is not None:
         if pieces:
-            return with_people_on_ray(tasks, streams, tick, ray)
+            return one_by_one(tasks, streams, tick)
         return on_ray(tasks, streams, tick, count, ray)
     return one_by_one(tasks, streams, tick) if count == 1 else on_cores(tasks, streams, tick, count)
 

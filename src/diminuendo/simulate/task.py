@@ -20,7 +20,7 @@ import numpy as np
 import diminuendo
 from diminuendo.errors import NoSignal
 from diminuendo.learners import LEARNERS, Setting, learner_class, make
-from diminuendo.learners.base.kept.engines import Engine
+from diminuendo.learners.base.engines import Engine
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.replay import AT_ONCE, Lateness, replay
 from diminuendo.objectives import FAMILIES

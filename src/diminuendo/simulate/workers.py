@@ -11,7 +11,6 @@ decides its outcome by itself, nobody can tell.
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 import shutil
@@ -34,7 +33,6 @@ from diminuendo._cluster import joined
 from diminuendo._compile_progress import report_to, reported_by_workers
 from diminuendo._plugins import Carried
 from diminuendo.errors import DiminuendoError, InvalidInput
-from diminuendo.learners.base.kept.engines import OnRay, held
 from diminuendo.simulate.task import Crowd, Found, StreamSlice, Task
 from diminuendo.types import Progress
 
@@ -90,16 +88,6 @@ def one_by_one(tasks: Sequence[Task], streams: Sequence[Crowd], tick: Progress) 
     cut = lru_cache(maxsize=1)(lambda stream_slice: stream_slice.people(streams[stream_slice.stream]))
     for task in tasks:
         yield do(task, cut(task.stream_slice), tick)
-
-
-def with_people_on_ray(
-    tasks: Sequence[Task], streams: Sequence[Crowd], tick: Progress, address: str
-) -> Iterator[Outcome]:
-    """In this process, while people whom learners keep are on the cluster at `address`; "local" starts one here."""
-    with held(OnRay(None, address)):
-        for outcome in one_by_one(tasks, streams, tick):
-            gc.collect()  # actors of one run end before those of the next begin: there may be no memory for both
-            yield outcome
 
 
 def on_cores(

@@ -9,17 +9,17 @@ from diminuendo.streams.contexts import Contexts
 from diminuendo.streams.files import read
 from diminuendo.streams.people import Functions, People, Stream
 from diminuendo.streams.places import from_places, grid
-from diminuendo.streams.synthetic import adversary, drift, sparse_display, taste_groups
-from diminuendo.streams.tables.read_as import ReadAs
-from diminuendo.streams.tables.summary import ReadNote, WasRead
+from diminuendo.streams.read_as import ReadAs
+from diminuendo.streams.synthetic import adversary, drift, taste_groups
+from diminuendo.streams.was_read import ReadNote, WasRead
 
 if TYPE_CHECKING:
-    from diminuendo.streams.ratings import from_ratings, from_table, read_ratings
+    from diminuendo.streams.rows import from_ratings, from_table, read_ratings
     from diminuendo.streams.tables.pieces import Pieces
 
 # pyarrow takes its time to load, and most streams do without.
 __getattr__, __dir__ = lazily(
-    __name__, {"ratings": "from_ratings from_table read_ratings", "tables.pieces": "Pieces"}
+    __name__, {"rows": "from_ratings from_table read_ratings", "tables.pieces": "Pieces"}
 )
 
 __all__ = [
@@ -43,6 +43,5 @@ __all__ = [
     "read",
     "read_baskets",
     "read_ratings",
-    "sparse_display",
     "taste_groups",
 ]

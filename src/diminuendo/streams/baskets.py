@@ -52,10 +52,45 @@ def read_baskets(
     private_context: bool = False,
     progress: Progress | None = None,
 ) -> People:
-    """People from basket text; every item in a basket has the same `value` to its owner.
+    """Read users from text with one line per user: the items they took, as integers.
 
-    With `entry` the first item of each line is what is known of the person when she comes (a context called entry),
-    and only the rest is what she wants.
+    Parameters
+    ----------
+    path : str or Path
+        The file; `.gz` is unpacked. An empty line is a user who took nothing.
+    family : Family, optional
+        Form of the objectives. By default NoisyOr.
+    n_items : int, optional
+        Number of items. By default the largest item plus one.
+    value : float, default 1.0
+        What an item in the basket is worth to its user.
+    name : str, optional
+        Shown in reports. By default the name of the file.
+    entry : bool, default False
+        Whether the first item of a line is the context `entry`, and only the rest is wanted.
+    private_context : bool, default False
+        Whether that context is private.
+    progress : callable, optional
+        Called with numbers of bytes just read.
+
+    Returns
+    -------
+    People
+
+    Raises
+    ------
+    InvalidInput
+        If the file is empty or no basket text. Messages name the line, never an item of a user.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from diminuendo.streams import read_baskets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "baskets.txt"
+    ...     _ = path.write_text("0 1 2" + chr(10) * 2 + "1 3" + chr(10))
+    ...     read_baskets(path, n_items=5)
+    <People: baskets, 3 people, 5 items, noisy-or>
     """
     path = Path(path)
     lines: list[NDArray[np.int64]] = []

@@ -20,15 +20,32 @@ from diminuendo.objectives.family import Family
 from diminuendo.streams.baskets import read_baskets, split_entry
 from diminuendo.streams.files import read
 from diminuendo.streams.people import People
+from diminuendo.streams.read_as import How, ReadAs
 from diminuendo.streams.synthetic import adversary, drift, taste_groups
-from diminuendo.streams.tables.read_as import How, ReadAs
 from diminuendo.types import Progress
 
 
 def msweb() -> People:
-    """32,711 visitors of a web site, and which of its 294 areas each one opened (UCI, CC BY 4.0).
+    """Return the stream of 32,711 visitors of a web site and the areas that each of them opened.
 
-    One person is one visitor, so the privacy of a round is the privacy of a person.
+    Returns
+    -------
+    People
+        Noisy-or with click probability 1; 294 items with labels, in the order of arrival.
+
+    Notes
+    -----
+    One round is one visitor, so the privacy of a round is the privacy of a user.
+
+    References
+    ----------
+    Anonymous Microsoft Web Data, UCI Machine Learning Repository (1998), CC BY 4.0.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> dim.msweb()
+    <People: msweb, 32,711 people, 294 items, noisy-or>
     """
     data = resources.files("diminuendo.streams") / "data"
     with resources.as_file(data / "msweb.baskets.txt.gz") as path:
@@ -99,9 +116,40 @@ def open_stream(
     progress: Progress | None = None,
     **how: Unpack[How],
 ) -> People:
-    """A stream by built-in name or from a file, read as people of the given objective; `how`, see `read`.
+    """Open a stream by its built-in name or from a file.
 
-    `context` names what is known of people when they come, as in `read`; without it, nothing is.
+    Parameters
+    ----------
+    source : str or Path
+        A name in `streams.BUILTIN`, those of plug-ins included, or a file that `read` reads.
+    objective : str, optional
+        Name of a family that needs no public parameters, such as "noisy-or" or "best-match". By default the
+        stream's own.
+    n_items : int, optional
+        Number of items; by default as many as occur.
+    progress : callable, optional
+        Called with numbers of bytes or rows just read.
+    **how
+        As in `read`, for instance `context="country"`. Without `context`, nothing is known of users when they
+        arrive.
+
+    Returns
+    -------
+    People
+
+    Raises
+    ------
+    InvalidInput
+        If there is no stream or file of this name, or it cannot be read so.
+    UnknownName
+        If there is no objective of this name.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> users = dim.open_stream("taste-labels", context="group")
+    >>> users.contexts
+    <Contexts group: 20>
     """
     family = family_called(objective)
     if str(source) not in BUILTIN:

@@ -15,10 +15,11 @@ import numpy as np
 
 from diminuendo._extras import extra
 from diminuendo.errors import InvalidInput
+from diminuendo.streams.column_names import find as found
+from diminuendo.streams.column_names import meant, tidied
 from diminuendo.streams.contexts import UNKNOWN, Contexts, listed
 from diminuendo.streams.people import People
 from diminuendo.streams.tables.cells import labels_of
-from diminuendo.streams.tables.names import found, meant, tidied
 from diminuendo.streams.tables.times import EXPECTED, HOURS, times_of
 from diminuendo.types import Ints
 

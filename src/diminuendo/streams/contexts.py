@@ -1,16 +1,9 @@
-"""Contexts: what is known of a person when she comes, as columns whose values are listed beforehand.
+"""Contexts: what is known of a user when they arrive, as features whose categories are listed beforehand.
 
     Contexts(country=["DE", "FR", "other"], hour=24)
 
-A *column* is one thing that may be known, such as a country; its *values* are listed before anybody comes, and a number
-stands for the whole numbers from 0 on. A *type* is what is known of somebody in all columns together. In each column it
-may also be that nothing is known: that is part of every column, and needs no value of its own. Types are numbered, and
-type 0 is somebody of whom nothing is known.
-
-*Public contexts*: everybody may know them, her slate too. *Private contexts*: what all others see hides her context and
-her answer together, while her own slate shows what her context was (docs/maths/contexts.md). So a private context that
-cannot be read is never an error, which somebody else might see: it is taken for `other`, where that is a value of the
-column, or for not known.
+A *context id* (type) stands for what is known in all features together; id 0 is a user of whom nothing is known. "Not
+known" is part of every feature and needs no category of its own.
 """
 
 from __future__ import annotations
@@ -45,21 +38,30 @@ MOST_VALUES = 1000
 
 @dataclass(frozen=True)
 class Column:
-    """One thing that may be known of people."""
+    """One feature of contexts.
+
+    Attributes
+    ----------
+    name : str
+        Name of the feature.
+    values : tuple of str
+        Its categories. "Not known" is part of every feature and is not listed.
+    symmetric : bool, default False
+        Whether categories are the items, and a user's category is one of the items that they want, drawn by a coin,
+        while the others are their feedback. Then "c is known, a is wanted" is as likely as "a is known, c is
+        wanted".
+
+    """
 
     name: str
     values: tuple[str, ...]
-    """All that it can be, but for not known."""
     symmetric: bool = False
-    """Whether its values are the items, and that of a person is one of the items that she wants, drawn by a coin, while
-    the others are what she answers. Then "c is known, and she wants a" is as likely as "a is known, and she wants c".
-    """
 
     def __len__(self) -> int:
         return len(self.values)
 
     def number(self, value: Any) -> int | None:
-        """The number of a value, UNKNOWN where it is None; None where it is not listed."""
+        """Return the number of a category: -1 for None, None if it is not listed and the feature has no "other"."""
         if value is None:
             return UNKNOWN
         return self._numbers.get(str(value), self._numbers.get(OTHER))
@@ -72,11 +74,52 @@ class Column:
 
 @dataclass(frozen=True, init=False)
 class Contexts:
-    """Columns with the values that they may have; coarse ones first, where one says more exactly what another says."""
+    """What may be known of users when they arrive: features, whose categories are listed beforehand.
+
+    Parameters
+    ----------
+    columns : mapping of str to categories, optional
+        Categories of each feature: a list of names, or a number n for 0 to n - 1. Coarse features first.
+    private : bool, default False
+        Whether nobody but the user may learn their context.
+    symmetric : sequence of str, optional
+        Features whose category is one of the wanted items, drawn by a coin (see `Column`).
+    **more
+        Features as keywords: `Contexts(country=["DE", "FR", "other"], hour=24)`.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+        The features.
+    private : bool
+        As given.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no feature, a category is listed twice, or there are more than 2**17 combinations.
+
+    Notes
+    -----
+    With public contexts the relation is `replace`: contexts are known to all. With private contexts it is
+    `replace-with-context`: what all *other* users see hides a user's context together with their feedback, while
+    the user's own slate shows what their context was (joint differential privacy; Theorems X0 and X1 of
+    docs/maths/contexts.md). A private context that cannot be read is never an error that others might see: it
+    counts as "other" if that is listed, else as not known.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> contexts = dim.Contexts(country=["DE", "FR", "other"], hour=24)
+    >>> contexts.n_types  # (3 + 1) * (24 + 1): "not known" is part of every feature
+    100
+    >>> contexts.said(contexts.type_of({"country": "PL", "hour": 8}))
+    {'country': 'other', 'hour': '8'}
+
+    """
 
     columns: tuple[Column, ...]
     private: bool
-    """Whether nobody but she herself may learn her context."""
 
     def __init__(
         self,
@@ -110,16 +153,33 @@ class Contexts:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many values each column has."""
+        """The number of categories of each feature."""
         return tuple(len(column) for column in self.columns)
 
     @property
     def n_types(self) -> int:
-        """How many types there are, with those of whom something is not known."""
+        """The number of context ids, those with unknown features among them."""
         return math.prod(size + 1 for size in self.sizes)
 
     def type_of(self, context: Context) -> int:
-        """The type of one person. A public context that is not listed is refused; a private one never is."""
+        """Return the context id of one user.
+
+        Parameters
+        ----------
+        context : mapping, sequence, value or None
+            Categories by feature, or in the order of features; of a single feature also the category alone. None:
+            nothing is known.
+
+        Returns
+        -------
+        int
+            From 0 (nothing is known) to `n_types` - 1.
+
+        Raises
+        ------
+        InvalidInput
+            If a public context is not listed. A private one never raises.
+        """
         ask = said_by if self.private else asked  # foreign objects may raise whatever they like
         given = ask(lambda: self._by_column(context)) or [(column, None) for column in self.columns]
         found = [self._checked(column, value) for column, value in given]
@@ -162,9 +222,23 @@ class Contexts:
         return UNKNOWN if found is None else found
 
     def types_of(self, table: Any, rounds: int) -> Ints:
-        """The types of several people: numbers of values, one row per person and one column each; or contexts.
+        """Return the context ids of several users.
 
-        In an array of whole numbers -1 stands for what is not known.
+        Parameters
+        ----------
+        table : array of int, shape (rounds, n_features), or sequence of contexts
+            Numbers of categories, -1 for not known; or contexts as `type_of` takes them.
+        rounds : int
+            Expected number of users.
+
+        Returns
+        -------
+        ndarray of int, shape (rounds,)
+
+        Raises
+        ------
+        InvalidInput
+            If the shape does not fit, or a public context is not listed.
         """
         if isinstance(table, np.ndarray) and np.issubdtype(table.dtype, np.integer):
             numbers = table[:, None] if table.ndim == 1 else table
@@ -188,12 +262,12 @@ class Contexts:
         return np.array([self.type_of(context) for context in table], dtype=np.int64)
 
     def values_of(self, types: Ints) -> Ints:
-        """(people, columns): the number of each person's value, UNKNOWN where it is not known."""
+        """Return category numbers of shape (n_users, n_features), -1 where a feature is not known."""
         digits = np.unravel_index(np.asarray(types), self._shape)
         return np.stack(digits, axis=-1).astype(np.int64) - 1
 
     def said(self, number: int) -> dict[str, str]:
-        """What is known of a type, by column; without what is not known."""
+        """Return what a context id stands for, by feature, without unknown features."""
         values = self.values_of(np.array([number]))[0].tolist()
         return {
             column.name: column.values[value]
@@ -202,7 +276,7 @@ class Contexts:
         }
 
     def only(self, names: Sequence[str], *, private: bool) -> Contexts:
-        """These columns alone, in this order."""
+        """Return these features alone, in this order; `private` as given."""
         known = {column.name: column for column in self.columns}
         missing = [name for name in names if name not in known]
         if missing:
@@ -213,7 +287,7 @@ class Contexts:
         return Contexts({name: known[name].values for name in names}, private=private, symmetric=symmetric)
 
     def config(self) -> dict[str, Any]:
-        """As files hold them."""
+        """Return the contexts as files hold them."""
         return {
             "columns": {column.name: list(column.values) for column in self.columns},
             "private": self.private,

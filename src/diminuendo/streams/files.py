@@ -15,7 +15,7 @@ from diminuendo.objectives.family import Family
 from diminuendo.objectives.rows import Matrix
 from diminuendo.streams.baskets import ENTRY, read_baskets
 from diminuendo.streams.people import People
-from diminuendo.streams.tables.read_as import How, ReadAs
+from diminuendo.streams.read_as import How, ReadAs
 from diminuendo.types import Progress
 
 RATINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -30,16 +30,48 @@ def read(
     progress: Progress | None = None,
     **how: Unpack[How],
 ) -> People:
-    """People from a file: scipy CSR `.npz`, rows `.parquet`, `.csv` or `.tsv`, baskets `.txt` (text may be gzipped).
+    """Read a stream from a file; the name says which kind.
 
-    Rows say who wants what, and perhaps how much and when. `how` they are read, by name: `columns`, `scale`, `time`,
-    `round`, `keep_last`, `skip_bad`, `ignore_case`, `people_without`; see `ReadAs`. Columns that are not named are
-    guessed by their names, and `people.was_read` says what was found.
+    Parameters
+    ----------
+    path : str or Path
+        Rows `.parquet`, `.csv` or `.tsv`, baskets `.txt` (text may be gzipped), or a scipy sparse matrix `.npz`.
+    family : Family, optional
+        Form of the objectives. By default NoisyOr, or what the file suggests.
+    n_items : int, optional
+        Number of items; by default as many as occur.
+    progress : callable, optional
+        Called with numbers of bytes or rows just read.
+    **how
+        How rows are read, by name: `columns`, `scale`, `time`, `round`, `keep_last`, `skip_bad`, `ignore_case`,
+        `people_without` (see `ReadAs`). Columns that are not named are guessed by their headers. `context` names
+        what was known of users when they arrived, as "country,device" or ["country", "time:hour"]: columns of rows;
+        `entry`, the first item of a line, of baskets; and, for baskets and `.npz`, columns of the table
+        NAME.contexts.csv beside the file. `private_context` makes them private.
 
-    `context` names what was known of people when they came, as "country,device" or ["country", "time:hour"]: columns
-    of rows; of baskets `entry`, the first item of a line; and, for baskets and `.npz`, columns of the table
-    NAME.contexts.csv beside the file, with a line per person. Values are listed from the file, which is for
-    simulations: a service lists them before anybody comes. `private_context`: nobody but she herself may learn it.
+    Returns
+    -------
+    People
+        `was_read` says what was found in rows.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such file, or it cannot be read so. Messages name lines and columns, never a value of a user.
+
+    Notes
+    -----
+    Categories of contexts are listed from the file, which is for simulations. A deployment lists them beforehand.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from diminuendo import read
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "visits.txt"
+    ...     _ = path.write_text("0 1 2" + chr(10) + "1 3" + chr(10))
+    ...     read(path).values((1,)).tolist()
+    [1.0, 1.0]
     """
     path = Path(path)
     if not path.is_file():
@@ -50,7 +82,7 @@ def read(
     names, private = read_as.contexts, read_as.private_context
     try:
         if path.name.endswith(RATINGS):
-            from diminuendo.streams.ratings import read_ratings  # here: pyarrow takes its time to load
+            from diminuendo.streams.rows import read_ratings  # here: pyarrow takes its time to load
 
             return read_ratings(path, family, n_items=n_items, progress=progress, **how)
         if path.name.endswith((".txt", ".txt.gz")):
@@ -75,9 +107,9 @@ def _with_contexts(path: Path, people: People, names: Sequence[str], private: bo
     """These people, and what the table beside their file says of them."""
     there = () if people.contexts is None else [column.name for column in people.contexts.columns]
     if further := [name for name in names if name not in there]:
-        from diminuendo.streams.columns import from_beside, knowing  # here: pyarrow takes its time to load
+        from diminuendo.streams.rows import with_table_beside  # here: duckdb takes its time to load
 
-        people = knowing(people, from_beside(path, further, len(people)), private=private)
+        people = with_table_beside(path, people, further, private=private)
     return people.with_columns(names, private=private)
 
 

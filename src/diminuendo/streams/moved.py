@@ -37,7 +37,7 @@ class TableWalk:
     """Some people of one table along a growing slate, of whom only those are asked whom an item moves.
 
     Where columns are items and people lie side by side, they are found by looking for the item among the columns: it
-    moves nobody else. `starts` and `items`: their entries, as in `GainWalk`; they may lie in the midst of others.
+    moves nobody else. `starts` and `items`: their entries, a slice per person; they may lie in the midst of others.
     """
 
     def __init__(self, room: Room, people: Segment, starts: Ints, items: NDArray[Any]) -> None:
@@ -125,34 +125,46 @@ class TableWalk:
 
 
 class FunctionWalk:
-    """Somebody who is a Python function, along a growing slate."""
+    """A user who is a Python function, along a growing slate.
 
-    def __init__(self, room: Room, person: Segment, starts: Ints, items: NDArray[Any]) -> None:
-        if len(starts) != 2 or person.function is None:
-            raise InvalidInput("A function is one person.")
-        self._room, self._person, self._function, self._slate = room, person, person.function, list[int]()
-        self._starts, self._items = starts, items
+    A function may answer otherwise the next time. So what it said of each slate is recorded (`recorded`), and a release
+    that comes to the same slate again takes what was said first: else rows and rest could add up to more than singles.
+    """
+
+    def __init__(
+        self,
+        room: Room,
+        user: Segment,
+        starts: Ints,
+        items: NDArray[Any],
+        recorded: dict[tuple[int, ...], Floats],
+    ) -> None:
+        if len(starts) != 2 or user.function is None:
+            raise InvalidInput("A function is one user.")
+        self._room, self._user, self._function = room, user, user.function
+        self._slate: tuple[int, ...] = ()
+        self._starts, self._items, self._recorded = starts, items, recorded
 
     def __repr__(self) -> str:
         return f"<FunctionWalk, {self._room.n_items} items>"
 
     def moved_by(self, joining: Ints, types: NDArray[Any]) -> Iterator[Moved]:
-        """She is asked whatever joins; what she says then is hers to know."""
+        """The function is queried whatever joins."""
         item = int(joining[types[0]])
         if item != EMPTY_SLOT:
-            slate = [*self._slate, item]
-            answer = said(self._function, slate, self._room.n_items)
-            yield Moved(
-                np.zeros(1, dtype=np.int64), answer[self._items[self._starts[0] : self._starts[1]]], slate
-            )
+            slate = (*self._slate, item)
+            if slate not in self._recorded:
+                answer = said(self._function, list(slate), self._room.n_items)
+                self._recorded[slate] = answer[self._items[self._starts[0] : self._starts[1]]]
+            yield Moved(np.zeros(1, dtype=np.int64), self._recorded[slate], slate)
 
     def join(self, further: Any) -> None:
-        """She has come so far."""
+        """The slate that the function has come to."""
         self._slate = further
 
     def around(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
-        """What she would gain around a slate."""
-        for _, found in gains_around(self._room, [self._person], self._starts, self._items, slate):
+        """What items would add around a slate."""
+        for _, found in gains_around(self._room, [self._user], self._starts, self._items, slate):
             yield np.zeros(1, dtype=np.int64), found
 
 

@@ -1,7 +1,7 @@
-"""Streams: the people who arrive, in order, each with an objective.
+"""Streams: the users who arrive, in order, each with an objective.
 
-`People` is a table of one family (scipy CSR underneath) that compiled code can walk. `Functions` is for arbitrary
-Python functions, which nothing can compile.
+`People` is a table of one family, as sparse rows that compiled code reads. `Functions` is for arbitrary Python
+functions.
 """
 
 from __future__ import annotations
@@ -24,29 +24,46 @@ from diminuendo.objectives.person import Person, largest_state
 from diminuendo.objectives.rows import Matrix
 from diminuendo.streams.clicks import MODELS, click_all, click_words_of, first_click
 from diminuendo.streams.contexts import Contexts
-from diminuendo.streams.tables.summary import WasRead
+from diminuendo.streams.was_read import WasRead
 from diminuendo.types import Floats, Ints, Items, Objective, Slate, SlateLike, Words
 
 
 class Stream(ABC):
-    """What the simulator and the offline solvers need of a stream. Its people click by a cascade of seed 0."""
+    """Base class of streams: the users who arrive, in order, each with an objective.
+
+    Attributes
+    ----------
+    name : str
+        Shown in reports.
+    n_items : int
+        Number of items.
+    family_name : str
+        Name of the family of objectives, or "oracle".
+    clicks : {"cascade", "independent"}
+        Model by which users click. The default is a cascade with seed 0.
+    contexts : Contexts, optional
+        What is known of users when they arrive.
+    types : ndarray of int, optional
+        Context id of each round.
+    persons : ndarray of int, optional
+        User of each round, where a user may own several. None if every round is another user's.
+    was_read : WasRead, optional
+        What was read of the table that the stream comes from.
+    again : callable, optional
+        Reads these users again, if they are one piece of a large file.
+
+    """
 
     name: str
     n_items: int
     family_name: str
     clicks: str = "cascade"
-    """By which model people click (clicks.py)."""
     _click_words: Words | None = None
     contexts: Contexts | None = None
-    """What is known of people when they come, if anything."""
     types: Ints | None = None
-    """The type of each of them."""
     persons: Ints | None = None
-    """Whose round each is, as numbers, where somebody may have several; None where everybody has one."""
     was_read: WasRead | None = None
-    """What was read of the table that they come from."""
     again: Callable[[], People] | None = None
-    """Reads these people again, where they are one piece of a large file (tables/pieces.py)."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -56,34 +73,110 @@ class Stream(ABC):
 
     @abstractmethod
     def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
-        """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
+        """Return f_t(slate) for every user t.
+
+        Parameters
+        ----------
+        slates : sequence of int, or array of shape (n_users, slots)
+            One slate for all users, or one row for each; -1 is an empty slot.
+
+        Returns
+        -------
+        ndarray of float, shape (n_users,)
+
+        Raises
+        ------
+        InvalidInput
+            If the shape or an item is out of range.
+        """
 
     @property
     def click_words(self) -> Words:
-        """A word for each person, which decides where she clicks (clicks.py)."""
+        """One 64-bit word for each user, which decides where they click. They follow from the click seed."""
         if self._click_words is None:
             self._click_words = click_words_of(len(self), 0)
         return self._click_words
 
     def clicking(self, model: str = "cascade", seed: int = 0) -> Self:
-        """These people, clicking by another model or with other click words."""
+        """Return these users with another click model or other click words.
+
+        Parameters
+        ----------
+        model : {"cascade", "independent"}, default "cascade"
+            "cascade": the first i slots hold the first click with probability f(first i items). "independent": item a
+            attracts with probability f({a}) by itself, and the first that does is clicked.
+        seed : int, default 0
+            Seed of the click words.
+
+        Returns
+        -------
+        Stream
+            A copy that shares the rows.
+
+        Raises
+        ------
+        InvalidInput
+            If the model is unknown.
+        """
         return self.clicking_by(model, click_words_of(len(self), seed))
 
     def clicking_by(self, model: str, words: Words) -> Self:
-        """These people, clicking by another model and with these click words."""
+        """Return these users with this click model and these click words, one for each."""
         made = copy.copy(self)
         made.clicks = _validate.one_of(model, MODELS, "model")
         made._click_words = words
         return made
 
     def with_contexts(self, contexts: Contexts, table: Any) -> Self:
-        """These people, and what is known of each: contexts, or (people, columns) numbers of values, -1 for unknown."""
+        """Return these users, with what is known of each when they arrive.
+
+        Parameters
+        ----------
+        contexts : Contexts
+            The features and their categories.
+        table : array of int, shape (n_users, n_features), or sequence of contexts
+            Numbers of categories, -1 for unknown; or one context for each user, as `Contexts.type_of` takes it.
+
+        Returns
+        -------
+        Stream
+            A copy that shares the rows.
+
+        Raises
+        ------
+        InvalidInput
+            If the shape does not fit, or a public context is not listed.
+
+        Examples
+        --------
+        >>> import diminuendo as dim
+        >>> users = dim.People(dim.NoisyOr(), [[1.0, 0.0], [0.0, 1.0]])
+        >>> users.with_contexts(dim.Contexts(country=["DE", "FR"]), [{"country": "FR"}, None]).types.tolist()
+        [2, 0]
+        """
         made = copy.copy(self)
         made.contexts, made.types = contexts, contexts.types_of(table, len(self))
         return made
 
     def with_columns(self, names: Sequence[str], *, private: bool = False) -> Self:
-        """These people, with only these columns of what is known of them; without any, nothing is known."""
+        """Return these users with only these features of their contexts; without names, with no contexts.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Features to keep.
+        private : bool, default False
+            Whether contexts are private from now on.
+
+        Returns
+        -------
+        Stream
+
+        Raises
+        ------
+        InvalidInput
+            If the stream has no such feature.
+        """
         made = copy.copy(self)
         if not names:
             made.contexts = made.types = None
@@ -99,7 +192,7 @@ class Stream(ABC):
         return made
 
     def types_in(self, contexts: Contexts) -> Ints:
-        """The types of these people among `contexts`, whose columns must be those of the stream."""
+        """Return the context ids of these users, whose features must be those of `contexts`."""
         if self.types is None or self.contexts is None:
             raise InvalidInput(
                 f"Nothing is known of the people of {self.name}; give replay(contexts=..), or "
@@ -115,18 +208,67 @@ class Stream(ABC):
         return self.types
 
     def click(self, person: int, slate: Slate) -> int | None:
-        """Which position of the slate that person clicks first, if any."""
+        """Return which position of the slate this user clicks first, if any.
+
+        Parameters
+        ----------
+        person : int
+            Index of the user.
+        slate : tuple of int
+            Distinct items in slot order.
+
+        Returns
+        -------
+        int or None
+            A position from 0, or None if the user clicks nothing.
+        """
         items = _validate.slate(slate, self.n_items)  # all of it: she may click before the end
         return first_click(self[person], items, int(self.click_words[person]), self.clicks)
 
 
 class People(Stream):
-    """People of one family, in the order in which they arrive.
+    """A stream of users of one family of objectives, in the order in which they arrive.
 
+    Rows are stored as sparse matrices that compiled code reads, so a stream of millions of users is practical.
+
+    Parameters
+    ----------
+    family : Family
+        Form of the objectives, such as `NoisyOr()`.
+    matrices : array or scipy sparse array, or a tuple of them
+        Row t describes user t. Families of several parts (mixtures) take one matrix for each.
+    n_items : int, optional
+        Number of items. By default the number of columns, or what the family fixes.
+    name : str, default "people"
+        Shown in reports.
+    labels : sequence of str, optional
+        Names of the items.
+
+    Attributes
+    ----------
+    family : Family
+        As given.
+    labels : tuple of str, optional
+        Names of the items.
+
+    Raises
+    ------
+    InvalidInput
+        If values are not in [0, 1], or shapes do not fit. Messages name row and column, never a value.
+
+    Notes
+    -----
+    An index gives a user's objective (`Person`); a slice or an array of indices gives a stream. Iteration yields
+    the objectives in order.
+
+    Examples
+    --------
     >>> from diminuendo.objectives import NoisyOr
     >>> people = People(NoisyOr(), [[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]])
     >>> people.values([0, 1])
     array([0.5 , 0.25])
+    >>> people[0].gains(()).tolist(), len(people[1:])
+    ([0.5, 0.0, 1.0], 1)
     """
 
     def __init__(
@@ -189,7 +331,15 @@ class People(Stream):
         return some
 
     def check(self, first: int = 0, end: int | None = None) -> None:
-        """Refuse people, or those from number `first` to before `end`, whom compiled code could not read."""
+        """Raise InvalidInput if compiled code could not read these users, for instance because the table was altered.
+
+        Parameters
+        ----------
+        first : int, default 0
+            First user to check.
+        end : int, optional
+            One past the last user to check. By default all.
+        """
         end = max(len(self), self._length) if end is None else end
         fits = sound_table(self.family, self.table, self.n_items, first, end)
         if not fits or len(self.click_words) < end or self.click_words.dtype != np.uint64:
@@ -200,18 +350,33 @@ class People(Stream):
 
     @property
     def matrices(self) -> tuple[Matrix, ...]:
-        """The private rows as scipy CSR, one matrix per part of the family."""
+        """The private rows as scipy sparse arrays, one for each part of the family."""
         return self.family.matrices(self.table, self.n_items)
 
     @property
     def largest_state(self) -> int:
-        """How many numbers the state of one person can take: what kernels need as scratch."""
+        """The largest number of floats that the state of one user takes: scratch space for compiled code."""
         if self._state_of[0] is not self.table:
             self._state_of = self.table, int(largest_state(self.table, 0, self._length))
         return self._state_of[1]
 
     def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
-        """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
+        """Return f_t(slate) for every user t.
+
+        Parameters
+        ----------
+        slates : sequence of int, or array of shape (n_users, slots)
+            One slate for all users, or one row for each; -1 is an empty slot.
+
+        Returns
+        -------
+        ndarray of float, shape (n_users,)
+
+        Raises
+        ------
+        InvalidInput
+            If the shape or an item is out of range.
+        """
         self.check()
         rows = slate_rows(slates, len(self), self.n_items)
         out = np.empty(len(self))
@@ -219,13 +384,28 @@ class People(Stream):
         return out
 
     def values_of(self, slates: Items, first: int = 0) -> Floats:
-        """f_t(slate) for each of `slates`, of the people from number `first` on."""
+        """Return f_t(slates[t - first]) of the users from index `first` on, without checks."""
         out = np.empty(len(slates))
         _values(self.table, first, slates, np.empty(self.largest_state), out)
         return out
 
     def permuted(self, order: NDArray[np.integer]) -> People:
-        """These people, with item a renamed to order[a] (families whose columns are items)."""
+        """Return these users, with item a renamed to order[a].
+
+        Parameters
+        ----------
+        order : array of int, shape (n_items,)
+            A permutation.
+
+        Returns
+        -------
+        People
+
+        Raises
+        ------
+        InvalidInput
+            If columns of the family are not items (coverage).
+        """
         if not self.family.columns_are_items:
             raise InvalidInput(f"{self.family_name} people speak of topics; their items cannot be renamed.")
         inverse = np.argsort(order)
@@ -235,14 +415,14 @@ class People(Stream):
         return self.with_rows(moved, labels=None)
 
     def first_clicks(self, slates: Items, first: int = 0) -> Ints:
-        """For each slate the position of the first click, or NO_CLICK; of the people from number `first` on."""
+        """Return the position of each first click, -1 without one, of the users from index `first` on."""
         out = np.empty(len(slates), dtype=np.int64)
         independent, state = self.clicks == "independent", np.empty(self.largest_state)
         click_all(self.table, first, slates, self.click_words, independent, state, out)
         return out
 
     def with_rows(self, parts: tuple[Matrix, ...], **changes: Any) -> People:
-        """People of the same family and with the same click words who want something else."""
+        """Return users of the same family with other rows, and the same click words and contexts."""
         kept = {"name": self.name, "labels": self.labels} | changes
         made = People(self.family, parts, self.n_items, **kept)
         made.clicks, made._click_words = self.clicks, self._click_words
@@ -252,7 +432,28 @@ class People(Stream):
 
 
 class Functions(Stream):
-    """People given as Python functions of a set, for objectives that no family covers."""
+    """A stream of users given as Python functions of a set of items, for objectives that no family covers.
+
+    Parameters
+    ----------
+    functions : sequence of callable
+        One for each user; takes a frozenset of items and returns a number in [0, 1].
+    n_items : int
+        Number of items.
+    name : str, default "functions"
+        Shown in reports.
+
+    Notes
+    -----
+    Nothing is compiled: every gain is a call. `diminuendo.check` tests each function for submodularity.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> users = dim.Functions([lambda items: float(2 in items), lambda items: len(items) / 3], n_items=3)
+    >>> users.values((0, 2)).round(2).tolist()
+    [1.0, 0.67]
+    """
 
     def __init__(
         self, functions: Sequence[Callable[[frozenset[int]], float]], n_items: int, *, name: str = "functions"
@@ -272,7 +473,17 @@ class Functions(Stream):
         return self.objectives[person]
 
     def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
-        """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
+        """Return f_t(slate) for every user t.
+
+        Parameters
+        ----------
+        slates : sequence of int, or array of shape (n_users, slots)
+            One slate for all users, or one row for each; -1 is an empty slot.
+
+        Returns
+        -------
+        ndarray of float, shape (n_users,)
+        """
         rows = np.broadcast_to(slate_rows(slates, len(self), self.n_items), (len(self), np.shape(slates)[-1]))
         return np.array(
             [f.value(np.unique(row[row >= 0])) for f, row in zip(self.objectives, rows, strict=True)]

@@ -1,8 +1,4 @@
-"""Places: people at points on the earth, sites that may serve them, best match wins.
-
-A person at distance km from the nearest chosen site is served to the extent max(0, 1 - km / reach).
-The sites are public and must not be chosen from the people; a fixed grid will do.
-"""
+"""Places: users at points on the earth, sites that may serve them, the nearest shown site counts."""
 
 from __future__ import annotations
 
@@ -28,7 +24,39 @@ def from_places(
     distance: str = "great-circle",
     name: str = "places",
 ) -> People:
-    """Best-match people from (latitude, longitude) points and candidate sites, in degrees."""
+    """Return users at points on the earth, whom the nearest shown site serves.
+
+    Parameters
+    ----------
+    points : array, shape (n_users, 2)
+        Latitude and longitude of users, in degrees.
+    sites : array, shape (n_items, 2)
+        Latitude and longitude of sites, in degrees. They are public: choose them without looking at the points.
+    reach_km : float
+        A user at distance d km is served to the extent max(0, 1 - d / reach_km).
+    distance : {"great-circle", "flat"}, default "great-circle"
+        On a sphere, or on a plane that touches it (for one city, faster).
+    name : str, default "places"
+        Shown in reports.
+
+    Returns
+    -------
+    People
+        Best match.
+
+    Raises
+    ------
+    InvalidInput
+        If coordinates or the reach are out of range.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> sites = dim.grid(south=52.3, north=52.7, west=13.0, east=13.8, rows=2, columns=2)
+    >>> users = dim.from_places([(52.31, 13.01), (52.5, 13.4)], sites, reach_km=50)
+    >>> users.values((0, 3)).round(2).tolist()
+    [0.97, 0.3]
+    """
     reach = _validate.positive_float(reach_km, "reach_km")
     kilometres = _validate.lookup(DISTANCES, distance, "distance")
     where, candidates = _degrees(points, "points"), _degrees(sites, "sites")
@@ -41,7 +69,27 @@ def from_places(
 
 
 def grid(south: float, north: float, west: float, east: float, rows: int, columns: int) -> Floats:
-    """Sites on a grid, corners included, row by row from the south-west: a choice that looks at nobody."""
+    """Return sites on a grid, corners included, row by row from the south-west: a choice that looks at no user.
+
+    Parameters
+    ----------
+    south, north : float
+        Range of latitudes, in degrees.
+    west, east : float
+        Range of longitudes, in degrees.
+    rows, columns : int
+        Number of sites from south to north, and from west to east.
+
+    Returns
+    -------
+    ndarray of float, shape (rows * columns, 2)
+
+    Examples
+    --------
+    >>> from diminuendo import grid
+    >>> grid(0, 1, 10, 12, rows=2, columns=2).tolist()
+    [[0.0, 10.0], [0.0, 12.0], [1.0, 10.0], [1.0, 12.0]]
+    """
     latitudes, longitudes = np.linspace(south, north, rows), np.linspace(west, east, columns)
     return np.array([(lat, lon) for lat in latitudes for lon in longitudes])
 

@@ -23,16 +23,16 @@ from diminuendo._extras import extra
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
+from diminuendo.streams.column_names import Roles, roles
 from diminuendo.streams.columns import coded, columns_of, knowing, of_people
 from diminuendo.streams.people import People
+from diminuendo.streams.read_as import COLUMNS, UNIT, How, ReadAs, Round, Scale
 from diminuendo.streams.tables.cells import EMPTY, RAGGED, Faults, Table, labels_of, lines_in, numbers_of
 from diminuendo.streams.tables.frames import ParquetTable, column_of, frame_table
-from diminuendo.streams.tables.names import Roles, roles
-from diminuendo.streams.tables.read_as import COLUMNS, UNIT, How, ReadAs, Round, Scale
 from diminuendo.streams.tables.rounds import Rounds, rounds_of, usual
-from diminuendo.streams.tables.summary import ReadNote, WasRead
 from diminuendo.streams.tables.text import TextTable
 from diminuendo.streams.tables.times import EXPECTED, Times, times_of
+from diminuendo.streams.was_read import ReadNote, WasRead
 from diminuendo.types import Floats, Ints, Progress
 
 with extra("simulate"):

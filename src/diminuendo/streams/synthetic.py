@@ -27,13 +27,41 @@ def taste_groups(
     seed: int = 0,
     right: float | None = None,
 ) -> People:
-    """The paper's product display: each person belongs to a group with a few favourite items.
+    """Return synthetic users with the tastes of groups: the product display of the paper.
 
-    Group g has weight (g + 1)^-group_skew. Within a group, click probabilities vary around the
-    group's own: Beta-distributed with mean between 0.1 and 0.6 per favourite item.
+    Parameters
+    ----------
+    n_people : int, default 20_000
+        Number of users.
+    n_items : int, default 100
+        Number of items.
+    groups : int, default 20
+        Number of groups; group g has weight (g + 1)**-group_skew.
+    items_per_group : int, default 10
+        Favourite items of each group. Their click probabilities are Beta-distributed around means from 0.1 to 0.6.
+    group_skew : float, default 1.0
+        0 for groups of equal size.
+    seed : int, default 0
+        Equal seeds give equal streams.
+    right : float, optional
+        If given, users have the contexts `group`, which is their own group with this probability and otherwise any,
+        and `chance`, which is independent of everything.
 
-    With `right` people have contexts: `group`, which is her own with that probability and otherwise any; and `chance`,
-    as many values, drawn for each by itself, which say nothing.
+    Returns
+    -------
+    People
+        Noisy-or.
+
+    Raises
+    ------
+    InvalidInput
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> from diminuendo.streams import taste_groups
+    >>> taste_groups(n_people=500, n_items=40)
+    <People: taste-groups, 500 people, 40 items, noisy-or>
     """
     n_people = _validate.positive_int(n_people, "n_people")
     n_items = _validate.positive_int(n_items, "n_items")
@@ -63,28 +91,33 @@ def taste_groups(
     return people.with_contexts(Contexts(group=groups, chance=groups), np.stack([label, chance], axis=1))
 
 
-def sparse_display(n_people: int, n_items: int, nnz: int, *, skew: float = 0.0, seed: int = 0) -> People:
-    """People who each care about exactly `nnz` items, drawn uniformly (or Zipf with `skew`); for measuring speed."""
-    rng = np.random.default_rng(seed)
-    if skew:
-        ranks = np.arange(1, n_items + 1) ** -skew
-        picks = np.searchsorted(np.cumsum(ranks) / ranks.sum(), rng.random((n_people, 4 * nnz)))
-    else:
-        picks = rng.integers(0, n_items, size=(n_people, 4 * nnz))
-    rows = np.empty((n_people, nnz), dtype=np.int64)
-    for t, row in enumerate(picks):
-        distinct = np.unique(row)
-        if len(distinct) < nnz:
-            distinct = rng.choice(n_items, nnz, replace=False)
-        rows[t] = np.sort(rng.choice(distinct, nnz, replace=False))
-    matrix = scipy.sparse.csr_array(
-        (rng.random(n_people * nnz), rows.ravel(), np.arange(n_people + 1) * nnz), shape=(n_people, n_items)
-    )
-    return People(NoisyOr(), matrix, name=f"sparse-{n_items}")
-
-
 def drift(people: People, *, changes: int = 1, seed: int = 0) -> People:
-    """The same people, but after each of `changes` equal spells the items swap their names."""
+    """Return these users, with items renamed at random after each of `changes` equal spells.
+
+    Parameters
+    ----------
+    people : People
+        Of a family whose columns are items.
+    changes : int, default 1
+        How often tastes change.
+    seed : int, default 0
+        Seed of the permutations.
+
+    Returns
+    -------
+    People
+
+    Raises
+    ------
+    InvalidInput
+        If columns of the family are not items.
+
+    Examples
+    --------
+    >>> from diminuendo.streams import drift, sparse_display
+    >>> len(drift(sparse_display(100, 50, nnz=5), changes=3))
+    100
+    """
     rng = np.random.default_rng(seed)
     cuts = np.linspace(0, len(people), changes + 2).astype(int)
     spells = []
@@ -96,11 +129,33 @@ def drift(people: People, *, changes: int = 1, seed: int = 0) -> People:
 
 
 def adversary(n_people: int = 20_000, n_items: int = 10) -> People:
-    """A sequence on which whoever follows the leader earns nothing.
+    """Return a sequence on which follow-the-leader earns nothing.
 
-    After half a gain for item 0, people want in turn one item that is about to be overtaken: always the
-    one behind. A deterministic leader with one slot is wrong in every round, while each of items 0 and 1
-    satisfies half the people, and the other items satisfy nobody.
+    Users want in turn one of items 0 and 1, always the one that is behind. A deterministic leader with one slot is
+    wrong in every round, while each of the two items satisfies half of the users.
+
+    Parameters
+    ----------
+    n_people : int, default 20_000
+        Number of users.
+    n_items : int, default 10
+        Number of items, at least 2. Nobody wants those beyond the first two.
+
+    Returns
+    -------
+    People
+        Noisy-or.
+
+    Raises
+    ------
+    InvalidInput
+        If there are fewer than two items.
+
+    Examples
+    --------
+    >>> from diminuendo.streams import adversary
+    >>> adversary(6).values((0,)).tolist()
+    [0.5, 0.0, 1.0, 0.0, 1.0, 0.0]
     """
     n_people = _validate.positive_int(n_people, "n_people")
     n_items = _validate.positive_int(n_items, "n_items")

@@ -1,9 +1,9 @@
 """Many people walked along one growing slate: what items would add for each of them, or for all together.
 
-People come in segments: rows of one table, walked by compiled code, or single Python functions. `GainWalk` says what
-items would add for each person, entry by entry. `ScoreWalk` adds up over people, in whole ticks, as private greedy does
-(docs/maths/private-greedy.md): a person's gains are cut to what is left of her one unit and rounded down. So for any
-function whatever she adds at most one unit to a score, and at most one unit along the whole slate.
+People come in segments: rows of one table, walked by compiled code, or single Python functions. `ScoreWalk` adds up
+over people, in whole ticks, as private greedy does (docs/maths/private-greedy.md): a person's gains are cut to what is
+left of her one unit and rounded down. So for any function whatever she adds at most one unit to a score, and at most
+one unit along the whole slate.
 
 Whoever raises, or answers in the wrong shape, has said nothing; an error message would name one person among all
 others. A Python function may answer otherwise the next time, so what entered a score is kept until an item is picked
@@ -13,6 +13,7 @@ the slate; people of compiled families say what they said.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -43,8 +44,6 @@ class Segment:
     """Of the table; a range where they lie side by side."""
     function: Callable[[Slate], Floats] | None = None
     """What items would add for her after a slate."""
-    gathered: bool = False
-    """Whether its people came one by one, and others who come one by one may join them."""
 
     def __repr__(self) -> str:
         return "<Segment>"
@@ -110,8 +109,9 @@ def buffer_for(n_items: int, segments: Sequence[Segment]) -> GainBuffer:
     return new_gain_buffer(n_items, max(leaves, default=1))
 
 
-class Room:
-    """What kernels need while they ask one person after the other: as long as the list of items, and made once."""
+class Room(threading.local):
+    """What kernels need while they query one user after the other: as long as the list of items, and made once in each
+    thread."""
 
     def __init__(self, n_items: int) -> None:
         self.n_items = n_items
@@ -126,55 +126,6 @@ class Room:
         if leaves not in self._made:
             self._made[leaves] = new_gain_buffer(self.n_items, leaves), np.zeros(self.n_items)
         return self._made[leaves]
-
-
-class GainWalk:
-    """People walked along a growing slate: what items would add for them, entry by entry."""
-
-    def __init__(self, n_items: int, segments: Sequence[Segment], starts: Ints, items: Ints) -> None:
-        self._n_items, self._starts, self._items = n_items, starts, items
-        self.moved = np.zeros(sum(map(len, segments)), dtype=np.bool_)
-        """Who was moved by the last item."""
-        if len(starts) != len(self.moved) + 1:  # compiled code trusts that they fit each other
-            raise InvalidInput(
-                f"There are entries of {len(starts) - 1} people, and {len(self.moved)} people."
-            )
-        self._buffer, self._gained = buffer_for(n_items, segments), np.zeros(n_items)
-        self._parts = [
-            (part.function, part.walkers() if part.function is None else None, list[int]())
-            for part in segments
-        ]
-        sizes = [int(np.diff(walk.at).max(initial=0)) for _, walk, _ in self._parts if walk is not None]
-        self._before = np.empty(max(sizes, default=0))
-
-    def __repr__(self) -> str:
-        return f"<GainWalk, {self._n_items} items>"
-
-    def after(self, item: int | Ints, *, everybody: bool = True) -> Floats:
-        """The gain of every entry once `item` has joined, of everybody or of those whom it has moved (`moved`).
-
-        For the others it changes nothing: what they would gain is what they would have gained before. `item`: one for
-        all, or each person's own, EMPTY_SLOT for those whom none joins.
-        """
-        items = np.broadcast_to(np.asarray(item, dtype=np.int64), self.moved.shape)
-        first, out = 0, np.zeros(len(self._items))
-        for function, walk, slate in self._parts:
-            starts = self._starts[first:]
-            if walk is not None:
-                here = slice(first, first + len(walk.rows))
-                moved = self.moved[here]
-                _join(walk, self._before, items[here], moved)
-                if everybody:
-                    moved[:] = True
-                _ask(walk, moved, self._buffer, starts, self._items, self._gained, out)
-                first += len(walk.rows)
-            elif function is not None:
-                self.moved[first] = True
-                slate += [joined for joined in items[first : first + 1].tolist() if joined != EMPTY_SLOT]
-                entries = slice(starts[0], starts[1])
-                out[entries] = said(function, slate, self._n_items)[self._items[entries]]
-                first += 1
-        return out
 
 
 TOGETHER = 4096
@@ -287,22 +238,6 @@ def _singles(walk: Walkers, buffer: GainBuffer, starts: Ints, items: Ints, value
             values[starts[i] + j] = buffer.gains[j]
 
 
-@kernel
-def _join(walk: Walkers, before: Floats, joined: Ints, moved: NDArray[np.bool_]) -> None:
-    """Everybody's prefix with one item more, if any; `moved`: whose is another one now."""
-    table, rows, at, state = walk
-    for i in range(len(rows)):
-        moved[i] = False
-        if joined[i] == EMPTY_SLOT:
-            continue
-        size = at[i + 1] - at[i]
-        for j in range(size):
-            before[j] = state[at[i] + j]
-        add(table, rows[i], state, at[i], joined[i])
-        for j in range(size):
-            moved[i] |= before[j] != state[at[i] + j]
-
-
 @inline
 def write_gains(
     table: Table,
@@ -325,24 +260,6 @@ def write_gains(
         out[entry - begin] = gained[items[entry]]
     for j in range(count):
         gained[buffer.items[j]] = 0.0
-
-
-@kernel
-def _ask(
-    walk: Walkers,
-    asked: NDArray[np.bool_],
-    buffer: GainBuffer,
-    starts: Ints,
-    items: Ints,
-    gained: Floats,
-    out: Floats,
-) -> None:
-    """What `items` would add, entry by entry, for those who are asked. `gained` is 0, before and after."""
-    table, rows, at, state = walk
-    for i in range(len(rows)):
-        if not asked[i]:
-            continue
-        write_gains(table, rows[i], state, at[i], buffer, items, starts[i], starts[i + 1], gained, out, 0)
 
 
 @kernel

@@ -29,7 +29,7 @@ NARROW = np.iinfo(np.int32)
 
 
 class BatchView(NamedTuple):
-    """What compiled code needs of the open batch: entry e is cells[e % n, e // n], for n rows of cells."""
+    """What compiled code needs of the open batch."""
 
     rule: Rule
     cells: NDArray[Any]
@@ -40,10 +40,10 @@ class BatchView(NamedTuple):
 
 
 class Cells:
-    """What people added to one batch, entry e at [e % n, e // n] of n rows; wide enough for whatever they may add."""
+    """What people added to one batch; wide enough for whatever they may add."""
 
-    def __init__(self, rows: int, across: int) -> None:
-        self.array: NDArray[Any] = np.zeros((rows, across), dtype=NARROW.dtype)
+    def __init__(self, size: int) -> None:
+        self.array: NDArray[Any] = np.zeros(size, dtype=NARROW.dtype)
         self._most = 0  # no cell holds more than this, whatever people said
 
     def expect(self, more: int) -> None:
@@ -53,35 +53,45 @@ class Cells:
             self.array = self.array.astype(np.int64)
 
     def entries(self) -> Ints:
-        """A copy, in one row."""
-        return self.array.T.astype(np.int64, order="C").ravel()
+        """A copy."""
+        return self.array.astype(np.int64)
 
     def fill(self, entries: Ints) -> None:
         """These numbers instead, as from a snapshot."""
         self.array, self._most = np.zeros(self.array.shape, dtype=NARROW.dtype), 0
         self.expect(max(abs(int(entries.min())), abs(int(entries.max()))))
-        self.array.T[...] = entries.reshape(self.array.T.shape)
+        self.array[...] = entries
 
 
 class OpenBatch:
-    """Clips and adds up what people contribute to the open batch, and to later ones.
+    """Clips and adds up users' contributions to the open batch of a sum, and to later ones. Base class of sums.
 
-    `across`: that many entries, which are size / across apart, lie side by side in memory, as the slots of an item;
-    who adds to all of them at once is faster. Nothing else depends on it.
+    Parameters
+    ----------
+    size : int
+        Length of the vectors.
+    clip : Clip
+        Contribution bounding.
+    schedule : Schedule
+        When batches close.
+    across : int, default 1
+        Memory layout: this many entries, `size / across` apart, lie side by side. Results do not depend on it.
+
+    Raises
+    ------
+    InvalidInput
+        If `size` is no multiple of `across`.
     """
 
     __getstate__ = refuse_copies
 
-    def __init__(self, size: int, clip: Clip, schedule: Schedule, across: int = 1) -> None:
+    def __init__(self, size: int, clip: Clip, schedule: Schedule) -> None:
         self.size = _validate.positive_int(size, "size")
-        self.across = _validate.positive_int(across, "across")
-        if self.size % self.across:
-            raise InvalidInput(f"size must be a multiple of across; got {self.size} and {self.across}.")
         for value, kind in ((clip, Clip), (schedule, Schedule)):
             if not isinstance(value, kind):
                 raise InvalidInput(f"{kind.__name__.lower()} must be a {kind.__name__}; got {value!r}.")
         self.clip, self.schedule = clip, schedule
-        self._cells = self._new_cells()
+        self._cells = Cells(self.size)
         self._later: dict[int, Cells] = {}  # of batches whose people come before the open one is published
         self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
         self._lock = threading.RLock()  # kernels let other threads run
@@ -92,20 +102,30 @@ class OpenBatch:
             f"<{type(self).__name__} of {self.size} entries, batch {self.batch} of {len(self.schedule)} open>"
         )
 
-    def _new_cells(self) -> Cells:
-        return Cells(self.size // self.across, self.across)
-
     @property
     def batch(self) -> int:
-        """The open batch, which is published next."""
+        """The number of the open batch, which is published next."""
         open_: int = self._marks.item(0)
         return open_
 
     def add(self, values: Any, indices: Any = None, *, batch: int | None = None) -> None:
-        """One person's contribution: a whole vector, or values at rising indices.
+        """Add one user's contribution of one round. Call it once per round: what it is given is clipped together.
 
-        `batch`: the one that her round belongs to; without it, the open one. If it has closed, nothing is added, and
-        the reply is the same.
+        Parameters
+        ----------
+        values : array of float
+            A vector of length `size`; or the values at `indices`. Whatever they are, they are clipped; NaN counts
+            as 0.
+        indices : array of int, optional
+            Rising positions of the values.
+        batch : int, optional
+            The batch of the user's round. By default the open one. If it has closed, nothing is added, and this
+            returns None all the same.
+
+        Raises
+        ------
+        InvalidInput
+            If shapes do not fit, or more rounds contribute than the schedule has. Messages repeat no value.
         """
         if indices is None:
             row, places = dense_row(values, self.size), np.arange(self.size)
@@ -118,7 +138,20 @@ class OpenBatch:
                 self._add(np.array([0, len(places)]), places, row, cells)
 
     def add_rows(self, rows: Any, *, batch: int | None = None) -> None:
-        """Many people's contributions at once: one per row of a scipy CSR matrix."""
+        """Add many users' contributions, one for each row.
+
+        Parameters
+        ----------
+        rows : scipy sparse array, shape (n_users, size)
+            Each row is clipped by itself.
+        batch : int, optional
+            As in `add`.
+
+        Raises
+        ------
+        InvalidInput
+            As `add`.
+        """
         starts, places, values = csr_rows(rows, self.size)
         if self.clip.norm == "cell" and (np.diff(starts) > 1).any():
             raise InvalidInput("This sum takes one entry per person; some rows have more.")
@@ -127,10 +160,8 @@ class OpenBatch:
                 self._add(starts, places, values, cells)
 
     def _add(self, starts: Ints, places: Ints, values: Floats, cells: Cells) -> None:
-        if self.across > 1:
-            places = places % len(cells.array) * self.across + places // len(cells.array)
         scratch = np.empty(np.diff(starts).max(initial=0), dtype=np.int64)
-        add_sparse(self.clip.rule, starts, places, values, scratch, cells.array.ravel())
+        add_sparse(self.clip.rule, starts, places, values, scratch, cells.array)
 
     @contextmanager
     def compiled_access(self, people: int, *, batch: int | None = None) -> Iterator[BatchView | None]:
@@ -159,7 +190,7 @@ class OpenBatch:
             )
         self._marks[1] = added
         number = open_ if batch is None else int(batch)
-        cells = self._cells if number == open_ else self._later.setdefault(number, self._new_cells())
+        cells = self._cells if number == open_ else self._later.setdefault(number, Cells(self.size))
         cells.expect(people * self.clip.largest)
         return cells
 
@@ -174,7 +205,7 @@ class OpenBatch:
     def _open_next(self) -> None:
         """The next batch is open from now on; or, where this fails, nothing has happened."""
         number = self.batch + 1
-        self._cells, self._marks[0] = self._later.pop(number, self._new_cells()), number
+        self._cells, self._marks[0] = self._later.pop(number, Cells(self.size)), number
 
 
 def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:

@@ -1,11 +1,9 @@
-r"""Clipping: whatever one person contributes becomes a few whole numbers of bounded norm, by construction.
+"""Clipping: each user's contribution becomes a few integers of bounded norm, by construction.
 
-    NaN -> 0;  cut each entry to [0, ceiling];  scale all entries together to the bound;  round down to ticks;
-    check the norm in whole numbers, and take ticks off the largest entry while it is too large.
+    NaN -> 0;  cut each entry to [0, ceiling];  scale all entries to the bound;  round down to fixed-point units;
+    check the norm in integers, and take units off the largest entry while it is too large.
 
-Rounding down matters: rounding to the nearest could add half a tick to every entry, and 41 percent to the norm. After
-the check the sensitivity is a fact about whole numbers, for any input whatever (docs/maths/sums.md, Lemma S0). Entries
-that are not negative make two contributions differ by sqrt(2) * bound at most, not 2 * bound.
+Rounding down matters: rounding to the nearest could add half a unit to every entry, and 41 percent to the norm.
 """
 
 from __future__ import annotations
@@ -36,12 +34,40 @@ SLACK = 1 + 2.0**-20
 
 @dataclass(frozen=True)
 class Clip:
-    """The rule for contributions. All of it is public, and chosen without looking at people.
+    """Contribution bounding: how one user's contribution becomes a few integers of bounded norm. Public.
 
-    norm     "l2": length at most `bound`; "l1": sum at most `bound`; "cell": one entry only, in a place that is a
-             public coin, such as a probe
-    ticks    whole numbers to one unit
-    signed   entries may be negative; costs twice as much
+    Parameters
+    ----------
+    norm : {"l2", "l1", "cell"}, default "l2"
+        What is bounded: the length; the sum of absolute values; or one entry alone, in a place that is a public
+        coin.
+    bound : float, default 1.0
+        Largest norm, in units. For "cell" leave it at 1 and set `ceiling`.
+    ticks : int, default 1024
+        Fixed-point units in one unit.
+    signed : bool, default False
+        Whether entries may be negative; that costs up to twice as much.
+    ceiling : float, default 1.0
+        Largest entry, in units.
+
+    Raises
+    ------
+    InvalidInput
+        If bounds are below one fixed-point unit, or 2**30 or above.
+
+    Notes
+    -----
+    NaN counts as 0, entries are cut to [0, ceiling], all are scaled together to the bound and rounded down to
+    integers, and the norm is checked in integers. So the sensitivity is a fact about integers, for every input
+    (Lemma S0 of docs/maths/sums.md). Two non-negative contributions differ by at most sqrt(2) * bound in L2, not by
+    2 * bound.
+
+    Examples
+    --------
+    >>> from diminuendo.sums import Clip
+    >>> clip = Clip(norm="l2", bound=1.0, ticks=100)
+    >>> clip.limit, clip.sensitivity_squared(size=20), clip.sensitivity(size=20)
+    (100, 20000, 632)
     """
 
     norm: Literal["l2", "l1", "cell"] = "l2"
@@ -64,17 +90,17 @@ class Clip:
 
     @property
     def limit(self) -> int:
-        """The bound, in ticks."""
+        """The bound, in fixed-point units."""
         return math.floor(self.bound * self.ticks)
 
     @property
     def largest(self) -> int:
-        """The most that one entry can be, in ticks."""
+        """The largest entry, in fixed-point units."""
         cut = math.floor(self.ceiling * self.ticks)
         return cut if self.norm == "cell" else min(cut, self.limit)
 
     def sensitivity(self, size: int) -> int:
-        """The most by which two contributions can differ, absolute values added up, in ticks."""
+        """Return the L1 sensitivity of vectors of `size` entries, in fixed-point units, replacing one contribution."""
         apart = self.largest * (2 if self.signed else 1)
         if self.norm == "cell":
             return apart
@@ -83,7 +109,7 @@ class Clip:
         return min(math.isqrt(size * self.sensitivity_squared(size)), size * apart)  # Cauchy-Schwarz
 
     def sensitivity_squared(self, size: int) -> int:
-        """The most by which two contributions can differ, squares added up, in ticks squared."""
+        """Return the squared L2 sensitivity of vectors of `size` entries, in squared fixed-point units."""
         apart = self.largest * (2 if self.signed else 1)
         if self.norm == "cell":
             return apart**2

@@ -1,24 +1,22 @@
-r"""Private counts: people add to cells that are opened together, published once with noise, and then forgotten.
+"""Private counts: users add to bins that are opened together, published once with noise, and then wiped.
 
     counts = PrivateCounts(cost=Laplace(1.0), ticks=1, ledger=ledger)
-    counts.open(sensitivity=[1, 1, 2, 2, 2])    # five cells; how much one person may move at most, in all of hers
-    counts.add([3], [1])                        # one person: a tick in cell 3
-    published = counts.release(secret)          # one number per cell, in units, with noise
+    counts.open(sensitivity=[1, 1, 2, 2, 2])    # five bins; how much one user may move at most, in all of theirs
+    counts.add([3], [1])                        # one user: a unit in bin 3
+    published = counts.release(secret)          # one number per bin, in units, with noise
 
-Cells that are opened together are a *lot*. Several may be open at once, each for people of its own: they are published
-in the order in which they were opened, unless `release` and `forget` are told otherwise.
-How many cells there are, and what they are for, may depend on everything published before: nothing is published twice
-about the same person, so there is nothing to plan ahead and no running total to protect. Whoever calls decides at
-`choose()`, by public facts, which cells a person may add to. They are cells of equal `sensitivity`, the largest L1
-distance between any two contributions to them: 1 where she adds up to one unit to one given cell (a payoff, yes or no),
-2 where she adds a unit to one of several (which slot was clicked; none at all is allowed). `ExactCounts` are published
-as they are: they show what the noise costs.
+Several histograms may be open at once, each for users of its own. They are published in the order in which they were
+opened, unless `release` and `forget` name another. How many bins there are, and what they are for, may depend on
+everything published before: nothing is published twice about the same user, so nothing is composed. The caller decides
+at `choose()`, by public facts, to which bins a user may add. The `sensitivity` of these bins is the largest L1 distance
+between any two contributions to them: 1 if a user adds up to one unit to one given bin (a reward, yes or no), 2 if they
+add a unit to one of several (which slot was clicked; none at all is allowed).
 
-Guarantee  (epsilon, 0), whatever people say: each cell has discrete Laplace noise of scale sensitivity / epsilon
+Guarantee  (epsilon, 0), whatever users report: each bin has discrete Laplace noise of scale sensitivity / epsilon
            (docs/maths/counts.md, Theorem B1).
-Assumes    one `add` per person-round, to cells that were hers when her slate was chosen; cells open and close at public
-           times. All cells are published, also where nobody added anything.
-Excludes   timing, and the memory of the process: cells hold what people said.
+Assumes    one `add` per round, to bins that were the user's when their slate was chosen; bins open and close at public
+           times. All bins are published, also those to which nobody added.
+Excludes   timing, and the memory of the process: bins hold users' contributions.
 """
 
 from __future__ import annotations
@@ -79,7 +77,19 @@ class Counts(ABC):
         """Something public about a lot: as it was kept before a crash, or as it is now."""
 
     def open(self, sensitivity: Any) -> None:
-        """A new lot of cells, with how much one person may move at most in each."""
+        """Open a histogram.
+
+        Parameters
+        ----------
+        sensitivity : sequence of int
+            One for each bin: the largest L1 distance between two contributions of one user, in units, from 1 to
+            1024.
+
+        Raises
+        ------
+        InvalidInput
+            If a sensitivity is out of range.
+        """
         found = np.asarray(sensitivity)
         whole = found.ndim == 1 and np.issubdtype(found.dtype, np.integer)
         if not whole or ((found < 1) | (found > LARGEST_SENSITIVITY)).any():
@@ -102,9 +112,16 @@ class Counts(ABC):
         self._opened += 1
 
     def add(self, cells: Any, ticks: Any, lot: int = -1) -> None:
-        """Contributions, clipped to whole ticks of at most one unit each: to each of `cells` those of `ticks`.
+        """Add contributions, each clipped to at most one unit.
 
-        `lot`: which of the open lots, the oldest first; without it, the one that was opened last.
+        Parameters
+        ----------
+        cells : sequence of int
+            Bins.
+        ticks : sequence of int
+            Fixed-point units for each of them.
+        lot : int, default -1
+            Which open histogram, the oldest first.
         """
         np.add.at(
             self._lots[lot],
@@ -118,16 +135,16 @@ class Counts(ABC):
         cells[cell] = cells.item(cell) + clipped
 
     def exact(self, lot: int = 0) -> Floats:
-        """Every cell of a lot as it is, in units: as private as what people said."""
+        """Return every bin without noise, in units. As private as users' feedback."""
         return np.asarray(self._lots[lot] / self.ticks) if self._lots else np.zeros(0)
 
     def forget(self, lot: int = 0) -> None:
-        """A lot was published, the oldest unless told otherwise; wipe it out."""
+        """Wipe a histogram that was published."""
         self._lots[lot][:] = 0
         del self._lots[lot], self._sensitivities[lot], self._numbers[lot]
 
     def scale(self, sensitivity: int) -> float:
-        """The scale of the noise that `cost` pays for in cells of that sensitivity, in ticks."""
+        """Return the scale of the Laplace noise in bins of a sensitivity, in fixed-point units."""
         return noise.checked_scale(
             calibrate.laplace_scale(self.event.epsilon, sensitivity * self.ticks), "scale"
         )
@@ -180,7 +197,48 @@ class Counts(ABC):
 
 
 class PrivateCounts(Counts):
-    """Counts that are published with noise, each person in one of them, paid for once on a ledger."""
+    """Histograms of users' contributions, each published once with Laplace noise. A user is in one of them.
+
+    Parameters
+    ----------
+    cost : Laplace
+        Cost of one histogram, and of the whole run.
+    ticks : int
+        Fixed-point units in one unit.
+    ledger : Ledger
+        Charged when the counts are made.
+    name : str, default "counts"
+        Name of the releases in the ledger.
+    about : str, default ""
+        Public description, kept in the ledger.
+
+    Raises
+    ------
+    OverBudget
+        If the ledger cannot pay.
+    InvalidInput
+        If the cost is no Laplace event.
+
+    Notes
+    -----
+    (epsilon, 0)-DP, replacing one round (Theorems B1 and B2 of docs/maths/counts.md): each bin has discrete Laplace
+    noise of scale sensitivity / epsilon, where the sensitivity is the largest L1 distance between two contributions
+    of one user to the bins. How many bins there are, and what they are for, may depend on everything published
+    before. All bins are published, also those to which nobody contributed.
+
+    Examples
+    --------
+    >>> from diminuendo import SeededCoins
+    >>> from diminuendo.extend import Laplace, Ledger, PrivateCounts
+    >>> from diminuendo.privacy import Budget
+    >>> from diminuendo.randomness import SecretRandomness
+    >>> ledger = Ledger(Budget(1.0, 0.0, accountant="pure"))
+    >>> counts = PrivateCounts(cost=Laplace(1.0), ticks=1, ledger=ledger)
+    >>> counts.open(sensitivity=[2, 2])  # which of two slots was clicked: one unit in one of two bins
+    >>> counts.add([0, 0, 1], [1, 1, 1])  # three users
+    >>> counts.release(SecretRandomness(SeededCoins(1))).shape, counts.scale(2)
+    ((2,), 2.0)
+    """
 
     __getstate__ = refuse_copies
 
@@ -198,19 +256,32 @@ class PrivateCounts(Counts):
         )
 
     def known(self, draw: Callable[[], Ints], secret: SecretRandomness, lot: int = 0) -> Ints:
-        """Something public about a lot: as it was kept before a crash, or as it is now, and kept."""
+        """Return a public fact about a histogram: as it was stored before a crash, or as `draw` returns it now."""
         return self._paid.once(f"{self._numbers[lot]:06d}.known", draw, secret)
 
     def planned(self, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
-        """What the next lot is for, in whole numbers: as it was kept before a crash, or as drawn now, and kept.
+        """Return what the next histogram is for: as it was stored before a crash, or as `draw` returns it now.
 
-        So whoever goes on from an old snapshot, or begins again on the same ledger, goes through the same cells and is
-        given what was published; people who come again, or others in their place, are published no second time.
+        So a learner that goes on from an older snapshot goes through the same histograms, and is given what was
+        published.
         """
         return self._paid.once(f"{self._opened:06d}.plan", draw, secret)
 
     def release(self, secret: SecretRandomness, lot: int = 0) -> Floats:
-        """Publish every cell of a lot. Drawn once and kept before it is seen; the cells are still there."""
+        """Publish every bin of a histogram, in units.
+
+        Parameters
+        ----------
+        secret : SecretRandomness
+            Source of the noise.
+        lot : int, default 0
+            Which open histogram, the oldest first.
+
+        Returns
+        -------
+        ndarray of float, shape (n_bins,)
+            Drawn once, and stored with the ledger before it is returned. Call `forget` afterwards.
+        """
         found = self._paid.once(f"{self._numbers[lot]:06d}", lambda: self._drawn(secret, lot), secret)
         if found.shape != self._lots[lot].shape:
             raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
@@ -226,7 +297,15 @@ class PrivateCounts(Counts):
 
 
 class ExactCounts(Counts):
-    """Counts that are published as they are, for learners that promise nothing; `cost`: what privacy would cost."""
+    """Histograms without noise, for learners that promise nothing.
+
+    Parameters
+    ----------
+    cost : Laplace
+        What privacy would cost.
+    ticks : int
+        Fixed-point units in one unit.
+    """
 
     noisy: ClassVar[bool] = False
 

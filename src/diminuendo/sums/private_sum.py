@@ -1,24 +1,23 @@
-r"""A private running sum: people add vectors, and the sum so far is published with noise, a known number of times.
+"""A private running sum: users add vectors, and the sum so far is published with noise, a known number of times.
 
     budget = Budget(epsilon=1.0, delta=1e-6)
-    ledger = Ledger.open("people.ledger", budget)
+    ledger = Ledger.open("population.ledger", budget)
     total = PrivateSum(294, schedule=equal(rounds=30_000, batches=20), cost=budget.share(), ledger=ledger)
     total.add(vector)                          # or total.add(values, indices)
     published = total.release(secret)          # the running sum, in units, with noise
 
-A contribution is clipped to whole ticks (clip.py) and added to the open batch. A release closes the batch, combines
-batches by the strategy (strategies/base.py) in whole numbers, adds discrete noise to every entry, keeps the result with
-the ledger, and only then decodes and returns it. An empty batch is released like any other. All releases are paid for
+A contribution is clipped to integers (clip.py) and added to the open batch. A release closes the batch, combines
+batches by the strategy (strategies/base.py) in integers, adds discrete noise to every entry, stores the result with
+the ledger, and only then decodes and returns it. An empty batch is released like any other. All releases are charged
 when the sum is made. After a crash, make it again with the same arguments and `restore` a snapshot: releases made
-since then are published as they were, not drawn again. What was added since the snapshot is lost. `ExactSum` takes
-contributions by the same rules and is published as it is: it shows what the noise costs.
+since then are published as they were, not drawn again; what was added since the snapshot is lost.
 
 Guarantee  `event`: with Gaussian noise rho-zCDP, rho = sensitivity^2 * square / (2 sigma^2) (docs/maths/sums.md,
            Theorems S1 and S3); with Laplace noise (epsilon, 0), epsilon = sensitivity * total / scale (Theorem S2).
-Assumes    one `add` per person-round, whose vector depends on that person and on what was published before, and on
-           nobody else; releases at public times (schedule.py). Whatever one person says in one round is one vector:
-           stack it, so that it is clipped together. The limit of rounds per person is kept by the caller.
-Excludes   timing, and the memory of the process: batches and encoders hold what people said.
+Assumes    one `add` per round, whose vector depends on that user and on what was published before, and on no other
+           user; releases at public times (schedule.py). Whatever a user reports in one round is one vector: stack it,
+           so that it is clipped together. The caller limits the rounds of a user.
+Excludes   timing, and the memory of the process: batches and encoders hold users' contributions.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from diminuendo.privacy.rounding import raised, rounded_up
 from diminuendo.randomness import noise, rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
-from diminuendo.sums.batch import OpenBatch
+from diminuendo.sums.batch import Cells, OpenBatch
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.strategies import STRATEGIES
@@ -86,7 +85,7 @@ class RunningSum(OpenBatch, ABC):
             if (np.diff(batches, prepend=self.batch, append=len(self.schedule)) <= 0).any():
                 raise InvalidInput("The snapshot is of a batch that there is not; it was altered.")
             for batch, entries in zip(batches.tolist(), their, strict=True):
-                self._later[batch] = self._new_cells()
+                self._later[batch] = Cells(self.size)
                 self._later[batch].fill(entries)
 
     def _facts(self) -> tuple[Any, ...]:
@@ -99,7 +98,63 @@ class RunningSum(OpenBatch, ABC):
 
 
 class PrivateSum(RunningSum):
-    """A running sum, published once after each batch of the schedule, at a total cost of `cost`."""
+    """A running sum of users' vectors, published with noise after each batch of a schedule.
+
+    Parameters
+    ----------
+    size : int
+        Length of the vectors.
+    schedule : Schedule
+        When batches close.
+    cost : Gaussian or Laplace or ContinuousGaussian
+        Cost of all releases together, as from `Budget.share`. Its type decides the noise: discrete Gaussian,
+        discrete Laplace, or rounded Gaussian.
+    ledger : Ledger
+        Charged for all releases when the sum is made.
+    strategy : str, default "sqrt-toeplitz"
+        How batches are combined into releases, by its name in `sums.STRATEGIES`.
+    clip : Clip, optional
+        Contribution bounding. By default length 1 in 1024 fixed-point units.
+    name : str, default "sum"
+        Name of the releases in the ledger.
+    across : int, default 1
+        Memory layout: this many entries lie side by side. Results do not depend on it.
+
+    Attributes
+    ----------
+    event : Gaussian or Laplace or ContinuousGaussian
+        What was charged.
+    last : ndarray of float, shape (size,)
+        The latest release in this process.
+
+    Raises
+    ------
+    OverBudget
+        If the ledger cannot pay.
+    InvalidInput
+        If sums could overflow 64 bits, or the cost has no noise.
+
+    Notes
+    -----
+    rho-zCDP with rho = sensitivity**2 * square / (2 sigma**2) for discrete Gaussian noise (Theorems S1 and S3 of
+    docs/maths/sums.md), an exact Gaussian curve for rounded Gaussian noise (Theorem S6), and (epsilon, 0)-DP for
+    Laplace noise (Theorem S2), replacing one contribution. This assumes one `add` per round, with a vector that
+    depends on that user and on what was published before. The caller limits the rounds of a user.
+
+    Examples
+    --------
+    >>> from diminuendo import SeededCoins
+    >>> from diminuendo.privacy import Budget, Ledger
+    >>> from diminuendo.randomness import SecretRandomness
+    >>> from diminuendo.sums import PrivateSum, equal
+    >>> budget = Budget(epsilon=1.0, delta=1e-6)
+    >>> total = PrivateSum(3, schedule=equal(rounds=200, batches=2), cost=budget.share(), ledger=Ledger(budget))
+    >>> for _ in range(100):
+    ...     total.add([0.0, 1.0, 0.0])
+    >>> released = total.release(SecretRandomness(SeededCoins(1)))
+    >>> released.shape, bool(abs(released[1] - 100) < 5 * total.deviation(1)), total.left
+    ((3,), True, 1)
+    """
 
     def __init__(
         self,
@@ -111,9 +166,8 @@ class PrivateSum(RunningSum):
         strategy: str = "sqrt-toeplitz",
         clip: Clip | None = None,
         name: str = "sum",
-        across: int = 1,
     ) -> None:
-        super().__init__(size, Clip() if clip is None else clip, schedule, across)
+        super().__init__(size, Clip() if clip is None else clip, schedule)
         if not isinstance(ledger, Ledger):
             raise InvalidInput(f"A private sum is paid for on a Ledger; got {ledger!r}.")
         self.strategy = _validate.lookup(STRATEGIES, strategy, "strategy")(len(schedule))
@@ -153,13 +207,30 @@ class PrivateSum(RunningSum):
 
     @property
     def left(self) -> int:
-        """How many releases are left."""
+        """The number of releases that are left."""
         return len(self.schedule) - self.batch
 
     def release(self, secret: SecretRandomness) -> Floats:
-        """Close the batch and publish the running sum. Each release is drawn once and kept before it is seen.
+        """Close the batch and publish the running sum.
 
-        If it fails, as on a full disk, nothing has happened, but what was drawn is drawn: the same release may be tried
+        Parameters
+        ----------
+        secret : SecretRandomness
+            Source of the noise.
+
+        Returns
+        -------
+        ndarray of float, shape (size,)
+            In units.
+
+        Raises
+        ------
+        OverBudget
+            If all releases have been made.
+
+        Notes
+        -----
+        Drawn once, and stored with the ledger before it is returned. If it fails, the same release may be tried
         again.
         """
         sampler = SAMPLERS[type(self.event)]
@@ -179,7 +250,23 @@ class PrivateSum(RunningSum):
         return self.last
 
     def deviation(self, release: int) -> float:
-        """The standard deviation of the noise in every entry, in units, after that number of releases (from 1)."""
+        """Return the standard deviation of the noise in every entry of a release.
+
+        Parameters
+        ----------
+        release : int
+            Number of the release, from 1.
+
+        Returns
+        -------
+        float
+            In units.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such release.
+        """
         if not 1 <= _validate.positive_int(release, "release") <= len(self.schedule):
             raise InvalidInput(f"release must be from 1 to {len(self.schedule)}; got {release}.")
         spread = self.scale * (math.sqrt(2) if isinstance(self.event, Laplace) else 1.0)
@@ -193,20 +280,30 @@ class PrivateSum(RunningSum):
 
 
 class ExactSum(RunningSum):
-    """A running sum that is published as it is, for comparisons: it promises nothing."""
+    """A running sum without noise, for comparison. It promises nothing.
+
+    Parameters
+    ----------
+    size : int
+        Length of the vectors.
+    schedule : Schedule
+        When batches close.
+    clip : Clip
+        Contribution bounding, as of `PrivateSum`.
+    """
 
     def __init__(self, size: int, *, schedule: Schedule, clip: Clip) -> None:
         super().__init__(size, clip, schedule)
         self._total = np.zeros(self.size, dtype=np.int64)
 
     def release(self, secret: SecretRandomness) -> Floats:
-        """Close the batch; the sum so far, in units. Secret words are not needed."""
+        """Close the batch and return the sum so far, in units. `secret` is not used."""
         self._total += self._take()
         return self.last
 
     @property
     def last(self) -> Floats:
-        """What was published last."""
+        """The latest sum, in units."""
         return self._total / self.clip.ticks
 
     def _arrays(self) -> list[Any]:

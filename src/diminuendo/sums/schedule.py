@@ -1,8 +1,4 @@
-"""When batches close: after a number of calls of choose() that is decided beforehand, never by what people said.
-
-A person belongs to the batch that is open when her slate is chosen. What has not arrived when the batch closes counts
-as nothing, for good (docs/maths/sums.md, Theorem S1: nothing visible may depend on who answered).
-"""
+"""When batches close: after numbers of rounds that are fixed beforehand, never because of feedback."""
 
 from __future__ import annotations
 
@@ -16,7 +12,30 @@ from diminuendo.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Schedule:
-    """Batch b consists of the rounds from ends[b-1] to ends[b] - 1."""
+    """When batches close: after numbers of rounds that are fixed beforehand.
+
+    Parameters
+    ----------
+    ends : tuple of int
+        Rising; batch b consists of the rounds from ends[b - 1] to ends[b] - 1.
+
+    Raises
+    ------
+    InvalidInput
+        If ends do not rise.
+
+    Notes
+    -----
+    A user belongs to the batch that is open when their slate is chosen. Nothing about the schedule may depend on
+    who responded (Theorem S1 of docs/maths/sums.md).
+
+    Examples
+    --------
+    >>> from diminuendo.sums import geometric
+    >>> schedule = geometric(rounds=1_000, first=100, ratio=2)
+    >>> schedule.ends, schedule.sizes, schedule.batch_of(250)
+    ((100, 200, 400, 800, 1000), (100, 100, 200, 400, 200), 2)
+    """
 
     ends: tuple[int, ...]
 
@@ -32,27 +51,50 @@ class Schedule:
 
     @property
     def rounds(self) -> int:
-        """How many rounds there are."""
+        """The number of rounds."""
         return self.ends[-1]
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many rounds each batch has: public, and what rates are divided by."""
+        """The number of rounds of each batch: public, and what averages are divided by."""
         return tuple(b - a for a, b in zip((0, *self.ends), self.ends, strict=False))
 
     def batch_of(self, round_: int) -> int:
-        """The batch that a round (from 0) belongs to."""
+        """Return the batch of a round (from 0). Raises InvalidInput if the round is out of range."""
         if not 0 <= round_ < self.rounds:
             raise InvalidInput(f"Rounds go from 0 to {self.rounds - 1}; got {round_}.")
         return bisect.bisect_right(self.ends, round_)
 
     def closed_by(self, rounds: int) -> int:
-        """How many batches are over when `rounds` slates were chosen."""
+        """Return how many batches are over when `rounds` slates have been chosen."""
         return bisect.bisect_right(self.ends, rounds)
 
 
 def equal(rounds: int, batches: int) -> Schedule:
-    """Batches as equal as whole numbers allow."""
+    """Return a schedule of batches as equal as integers allow.
+
+    Parameters
+    ----------
+    rounds : int
+        Number of rounds.
+    batches : int
+        Number of batches, at most `rounds`.
+
+    Returns
+    -------
+    Schedule
+
+    Raises
+    ------
+    InvalidInput
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> from diminuendo.sums import equal
+    >>> equal(rounds=10, batches=3).ends
+    (3, 6, 10)
+    """
     _validate.positive_int(rounds, "rounds")
     _validate.positive_int(batches, "batches")
     if batches > rounds:
@@ -63,7 +105,34 @@ def equal(rounds: int, batches: int) -> Schedule:
 
 
 def geometric(rounds: int, first: int, ratio: float, longest: int | None = None) -> Schedule:
-    """Ends grow by `ratio`, so that much is learned early; no batch is longer than `longest`."""
+    """Return a schedule whose ends grow geometrically, so that much is learned early.
+
+    Parameters
+    ----------
+    rounds : int
+        Number of rounds.
+    first : int
+        Length of the first batch.
+    ratio : float
+        Above 1: each end is about this many times the one before.
+    longest : int, optional
+        Maximum length of a batch.
+
+    Returns
+    -------
+    Schedule
+
+    Raises
+    ------
+    InvalidInput
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> from diminuendo.sums import geometric
+    >>> geometric(rounds=1_000, first=100, ratio=2, longest=300).ends
+    (100, 200, 400, 700, 1000)
+    """
     _validate.positive_int(rounds, "rounds")
     ends = [min(_validate.positive_int(first, "first"), rounds)]
     if not (_validate.positive_float(ratio, "ratio") > 1):

@@ -1,4 +1,4 @@
-"""An entry of the table of learners: a recipe that puts parts together, and what is to be known about it beforehand."""
+"""An entry of the table of learners: a recipe that puts parts together, and what is known about it beforehand."""
 
 from __future__ import annotations
 
@@ -24,18 +24,28 @@ Shape: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Advice:
-    """A learner in a few words each, for people who choose."""
+    """What users should know of a learner before they choose it. One phrase each.
+
+    Attributes
+    ----------
+    guarantee : str
+        What is proved about everything that it publishes.
+    bound : str
+        Order of the proved regret against (1 - 1/e) of the best slate, for any sequence of users.
+    memory : str
+        What it keeps of users between rounds.
+    when : str
+        When to take it.
+    keeps_people : bool, default False
+        Whether single users' data is kept, not only sums over users.
+
+    """
 
     guarantee: str
-    """What is proved about everything it lets out."""
     bound: str
-    """The order of its proved regret to (1 - 1/e) of the best slate, whatever people want."""
     memory: str
-    """What it keeps of people between rounds."""
     when: str
-    """When to take it."""
     keeps_people: bool = False
-    """Whether what single people said is kept, not only sums over them."""
 
 
 class Fits(Protocol):
@@ -48,27 +58,52 @@ class Fits(Protocol):
 
 @dataclass(frozen=True)
 class Entry(Generic[P]):
-    """One learner: call it with the arguments of its recipe, or let `for_setting` find them."""
+    """One learner of the table `LEARNERS`: its recipe, and what is known about it beforehand.
+
+    Call it with the arguments of the recipe, or use `for_setting`, which calibrates.
+
+    Parameters
+    ----------
+    name : str
+        What users type.
+    make : callable
+        The recipe: takes `n_items`, `slots` and options by name, and returns a Learner of this name.
+    reads : frozenset of str
+        Kinds of feedback that it learns from.
+    summary : str
+        One line: what it is.
+    advice : Advice
+        When to take it.
+    fits : callable, optional
+        (setting, coins, ledger) -> Learner, if constants do not follow from the arguments of the recipe.
+    private : bool, default True
+        Whether it promises privacy; then it has a horizon, visits and a ledger.
+    pure : bool, default False
+        Whether its delta is 0.
+    slow : bool, default False
+        Whether forecasts simulate it with fewer users.
+    audited_on : tuple of (n_items, slots, rounds), optional
+        Smallest worlds in which it spends its budget, for audits; or functions of epsilon that return one.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> entry = dim.LEARNERS["fi-dp"]
+    >>> sorted(entry.reads), entry.private, entry.advice.guarantee
+    (['full'], True, '(ε, δ)')
+
+    """
 
     name: str
-    """What users type."""
     make: Callable[P, Learner]
-    """The recipe, with all options by name."""
     reads: frozenset[FeedbackKind]
-    """The kinds of feedback it can learn from."""
     summary: str
-    """One line: what it is."""
     advice: Advice
     fits: Fits | None = None
-    """How to make it for a setting, where that is not plain from the arguments of the recipe."""
     private: bool = True
-    """Whether it promises something: then it has a horizon, visits and a ledger."""
     pure: bool = False
-    """Whether its delta is 0, so that only an epsilon is asked for."""
     slow: bool = False
-    """Whether it takes long to follow what was published, so that forecasts simulate it with fewer people."""
     audited_on: tuple[Shape | Callable[[float], Shape], ...] = field(default=(), repr=False)
-    """The smallest worlds in which it spends its budget, for audits; of some it depends on epsilon how small."""
 
     def __post_init__(self) -> None:
         """Whoever asks for help sees the options of its recipe, and what they mean."""
@@ -133,9 +168,27 @@ class Entry(Generic[P]):
     def for_setting(
         self, setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None, **options: Any
     ) -> Learner:
-        """A learner with its defaults for what is known beforehand, but for `options` of its recipe.
+        """Return a learner calibrated for a setting.
 
-        Where constants of the algorithm follow from the setting, they do if none of its options is said.
+        Parameters
+        ----------
+        setting : Setting
+            What is known before the first user arrives.
+        coins : Coins, optional
+            Randomness. By default SystemCoins.
+        ledger : Ledger, optional
+            What is charged. By default a ledger of its own, in memory.
+        **options
+            Options of the recipe. Constants that follow from the setting do so only if no option is given.
+
+        Returns
+        -------
+        Learner
+
+        Raises
+        ------
+        InvalidInput
+            If the learner cannot satisfy the setting, such as its contexts or rules.
         """
         if not self.private:
             self._refuse(ledger)
@@ -199,10 +252,29 @@ class Entry(Generic[P]):
         clock: Callable[[], float] | None = None,
         engine: Any = None,
     ) -> Learner:
-        """A learner that goes on from `snapshot`, with fresh coins, and with the ledger that pays for it, if any.
+        """Return the learner of a snapshot. See `diminuendo.restore`, which looks up the entry.
 
-        `clock`: the one that tells how long answers are waited for, where that is said in seconds. `engine`: where
-        people who are kept are asked, of a learner that keeps any.
+        Parameters
+        ----------
+        snapshot : bytes
+            Of a learner of this name.
+        coins : Coins, optional
+            Randomness. By default SystemCoins.
+        ledger : Ledger, optional
+            The ledger that paid for it. Required if it had one.
+        clock : callable, optional
+            Required if the feedback window is in seconds.
+        engine : optional
+            Where stored users' data is evaluated.
+
+        Returns
+        -------
+        Learner
+
+        Raises
+        ------
+        InvalidInput
+            If the snapshot is damaged, of another learner, or lacks its ledger or clock.
         """
         header, found = _snapshots.of_learner(snapshot, self.name)
         more: dict[str, Any] = {} if ledger is None else {"ledger": ledger}

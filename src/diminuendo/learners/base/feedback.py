@@ -1,7 +1,4 @@
-"""Feedback at the door: what people may say, how it is checked before anything is changed, and what it counts as.
-
-A reader turns feedback into the answer that a policy learns from, or raises. There is one for each kind of feedback.
-"""
+"""Readers: validate feedback before anything is changed, and turn it into what a policy learns from."""
 
 from __future__ import annotations
 
@@ -36,7 +33,13 @@ class Named(Protocol):
 
 
 class Reader(Protocol):
-    """Checks feedback of some kinds at the door."""
+    """Protocol of readers: validate feedback before anything is changed.
+
+    Attributes
+    ----------
+    kinds : frozenset of {"full", "bandit", "click"}
+        What it reads.
+    """
 
     kinds: ClassVar[frozenset[FeedbackKind]]
 
@@ -46,7 +49,7 @@ class Reader(Protocol):
 
 
 class Objectives:
-    """Full information: the person's objective."""
+    """Reader of full information: the user's objective, as an `Objective`."""
 
     kinds: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
 
@@ -72,7 +75,10 @@ class CompiledObjectives:
 
 
 class Singles:
-    """Full information, of which only what each item by itself gives is learned: a vector of as many numbers."""
+    """Reader of full information as singleton values: an array of what each item adds to the empty slate.
+
+    Zeros if the objective returns anything but a number for each item.
+    """
 
     kinds: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
 
@@ -122,7 +128,7 @@ class Supergradients:
 
 
 class Payoffs:
-    """Bandit feedback: one number, the payoff of the slate that was shown."""
+    """Reader of bandit feedback: the reward of the slate, clipped to [0, 1]."""
 
     kinds: ClassVar[frozenset[FeedbackKind]] = frozenset({"bandit"})
 
@@ -132,7 +138,7 @@ class Payoffs:
 
 
 class Clicks:
-    """Click feedback: the position in the slate that was clicked first, or None."""
+    """Reader of click feedback: the position of the first click, -1 for None."""
 
     kinds: ClassVar[frozenset[FeedbackKind]] = frozenset({"click"})
 
@@ -142,7 +148,7 @@ class Clicks:
 
 
 class Anything:
-    """For learners that learn nothing: whatever is said counts as nothing."""
+    """Reader for learners that learn nothing: every feedback counts as None."""
 
     kinds: ClassVar[frozenset[FeedbackKind]] = frozenset(FEEDBACKS)
 

@@ -1,7 +1,7 @@
 """A frame: what every learner stands on, whatever its algorithm.
 
-Its size, its coins, the decisions that may still be answered, and, where something is promised to people, for how many
-rounds it was made, how many of them one person may have, and the ledger that pays. A frame knows nothing of answers.
+Its sizes, its randomness, the decisions that are still open, and, if it promises anything, its horizon, how many
+rounds of one user count, and the ledger that is charged. A frame knows nothing of feedback.
 """
 
 from __future__ import annotations
@@ -51,9 +51,56 @@ class Unlimited(Enum):
 
 
 class Frame:
-    """Made for `horizon` rounds, up to `visits` of them of one person; or for ever, where nothing is promised.
+    """What every learner stands on: sizes, randomness, open decisions, contribution bounding, and the ledger.
 
-    With a public `sample`, for `horizon` people, of whom one in `sample` has a round.
+    Parameters
+    ----------
+    name : str
+        The name of the learner.
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    horizon : int, optional
+        Number of users. Required where anything is promised; without it there is no limit and no promise.
+    visits : int, default 1
+        How many rounds of one user count.
+    ledger : Ledger, optional
+        What is charged. None if the learner has a ledger of its own.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, optional
+        Feedback window.
+    contexts : Contexts, optional
+        What is known of users when they arrive.
+    exclusions : bool, default False
+        Whether users may exclude items.
+    sample : int, default 1
+        One in `sample` users has a round, by a public coin.
+
+    Attributes
+    ----------
+    public : PublicCoins
+        For draws that may be published.
+    secret : SecretRandomness
+        For noise and private draws.
+    unit : Unit
+        Adjacency that follows from visits, contexts and exclusions.
+    horizon : int or None
+        Number of rounds; with a sample, of rounds in it.
+
+    Raises
+    ------
+    InvalidInput
+        If sizes are out of range, or the ledger is for another adjacency or for fewer rounds per user.
+
+    Examples
+    --------
+    >>> from diminuendo import SeededCoins
+    >>> from diminuendo.extend import Frame
+    >>> frame = Frame("mine", n_items=10, slots=2, horizon=1_000, visits=3, coins=SeededCoins(1))
+    >>> print(frame.unit)
+    replace one user's 3 rounds
     """
 
     def __init__(
@@ -132,16 +179,16 @@ class Frame:
 
     @property
     def rounds(self) -> int:
-        """The number of decisions made so far."""
+        """The number of decisions so far."""
         return self.decisions.rounds
 
     @property
     def settled(self) -> int:
-        """How many rounds, from the first on, no answer can change any more once the next round is chosen."""
+        """Watermark: rounds before this number are closed to feedback once the next round is chosen."""
         return self.decisions.settled
 
     def published_at(self, end: int) -> int | None:
-        """The round before which the rounds up to `end` are settled; None where that is a matter of time."""
+        """Return the round before which the rounds up to `end` are closed; None if the window is in seconds."""
         return None if self.patience.seconds is not None else end + self.patience.ahead
 
     @property
@@ -285,10 +332,7 @@ class Frame:
         self.decisions.pass_by(slates, types)
 
     def answers_in(self, ends: Sequence[int]) -> Floats:
-        """How many answers there are, about, in batches that end with these rounds: public, and what sums divide by.
-
-        Of the rounds that may be answered, as many as are answered at all.
-        """
+        """Return about how many responses batches that end with these rounds have: public, and what sums divide by."""
         silent = np.diff(np.searchsorted(np.array(self.silent, dtype=np.int64), (0, *ends)))
         found: Floats = self.patience.answering * np.maximum(np.diff(ends, prepend=0) - silent, 1.0)
         return found

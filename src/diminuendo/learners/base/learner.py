@@ -1,11 +1,11 @@
-"""The contract that every learner keeps.
+"""The interface of every learner.
 
-    decision = learner.choose()            # before we know what this person wants; choose("ada"): who she is
+    decision = learner.choose()            # before we know what this user wants; choose("ada"): who it is
     ... show decision.slate ...
-    learner.observe(decision, feedback)    # afterwards: what she told us; perhaps late, twice, or never
+    learner.observe(decision, feedback)    # afterwards: what they reported; perhaps late, twice, or never
 
-`observe` never makes anything visible happen: it returns None whether or not the answer still counted.
-`choose_many` and `observe_many` do so for many people, `replay` for a stream, compiled: slate for slate the same.
+`observe` never makes anything visible happen: it returns None whether or not the feedback was used. `choose_many` and
+`observe_many` handle many users, `replay` a stream, compiled: slate for slate the same.
 """
 
 from __future__ import annotations
@@ -40,13 +40,36 @@ TOGETHER = 1000
 
 @final
 class Learner:
-    """Chooses slates for a stream of people and learns from what they say; how, its policy says."""
+    """Chooses slates for a stream of users and learns from their feedback.
+
+    `make` and the entries of `LEARNERS` return learners; all have this interface. A learner may be used from
+    several threads.
+
+    Parameters
+    ----------
+    policy : Policy
+        The algorithm.
+
+    Attributes
+    ----------
+    policy : Policy
+        The algorithm, for inspection. Its methods take no lock, count nothing and do not charge.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> setting = dim.Setting(n_items=10, slots=2, rounds=100, feedback="bandit")
+    >>> learner = dim.make("private", setting, coins=dim.SeededCoins(1))
+    >>> decision = learner.choose()
+    >>> learner.observe(decision, 1.0)  # the reward of decision.slate
+    >>> learner.rounds, round(learner.guarantee.epsilon, 6), learner.guarantee.delta
+    (1, 1.0, 0.0)
+    """
 
     def __init__(self, policy: Policy) -> None:
         if policy.budget is not None and not policy.frame.limited:
             raise InvalidInput(f"{policy.frame.name!r} promises something, so it needs a horizon, in rounds.")
         self.policy = policy
-        """The algorithm, for whoever looks inside. Its methods take no lock, count nothing and do not pay."""
         self._frame = policy.frame
 
     def __repr__(self) -> str:
@@ -56,72 +79,72 @@ class Learner:
 
     @property
     def name(self) -> str:
-        """The name that users type."""
+        """The name in `LEARNERS`."""
         return self._frame.name
 
     @property
     def n_items(self) -> int:
-        """How many items there are to choose from."""
+        """The number of items to choose from."""
         return self._frame.n_items
 
     @property
     def slots(self) -> int:
-        """How many items are shown to each person."""
+        """The number of items in a slate."""
         return self._frame.slots
 
     @property
     def rounds(self) -> int:
-        """The number of decisions made so far; with a public sample, of those in it."""
+        """The number of decisions so far; with a public sample, of those in it."""
         return self._frame.rounds
 
     @property
     def horizon(self) -> int | None:
-        """For how many rounds it was made; None: for ever. With a public sample, of those in it."""
+        """The number of rounds that it was made for, None for no limit; with a public sample, of rounds in it."""
         return self._frame.horizon
 
     @property
     def sample(self) -> int:
-        """Of how many people one has a round, by a public coin; 1: everybody has."""
+        """One in this many users has a round, by a public coin; 1: every user has."""
         return 1 if self._frame.sample is None else self._frame.sample.one_in
 
     @property
     def visits(self) -> int:
-        """How many rounds of one person count."""
+        """Contribution bound: how many rounds of one user count."""
         return self._frame.visits
 
     @property
     def unit(self) -> Unit:
-        """Whose answers are protected together."""
+        """The adjacency of the guarantee."""
         return self._frame.unit
 
     @property
     def patience(self) -> Patience:
-        """How long answers are waited for, and how many people answer at all."""
+        """The feedback window, and the share of users who respond."""
         return self._frame.patience
 
     @property
     def waits(self) -> bool:
-        """Whether answers are for what is published later: who answers before her deadline makes no difference."""
+        """Whether feedback is used in later releases only, so that its order within the window makes no difference."""
         return isinstance(self.policy, MenuPolicy) and self.patience.rounds is not None
 
     @property
     def contexts(self) -> Contexts | None:
-        """What is known of people when they come; None: nothing."""
+        """What is known of users when they arrive, or None."""
         return self._frame.contexts
 
     @property
     def coins(self) -> Coins:
-        """Where its random words come from."""
+        """The source of randomness."""
         return self._frame.coins
 
     @property
     def reads(self) -> frozenset[FeedbackKind]:
-        """The kinds of feedback it can learn from."""
+        """The kinds of feedback that it learns from."""
         return self.policy.reader.kinds
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The public numbers that it was made with."""
+        """The public numbers that it was made with, by name."""
         known, found = ("n_items", "slots", "patience"), self._frame.config() | self.policy.parameters()
         return {name: value for name, value in found.items() if name not in known}
 
@@ -129,41 +152,56 @@ class Learner:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is proved about everything this learner lets out."""
+        """What is proved about everything that this learner publishes: epsilon, delta, adjacency, view and proof."""
         return self.policy.guarantee
 
     @property
     def claim(self) -> Guarantee | None:
-        """What the paper's own analysis says, where the algorithm is one of the paper's."""
+        """What the paper's own analysis claims, for algorithms of the paper; None for others."""
         return self.policy.claim
 
     @property
     def budget(self) -> Budget | None:
-        """What was asked for; None where nothing is promised."""
+        """The budget that was given, or None if the learner is not private."""
         return self.policy.budget
 
     @property
     def ledger(self) -> Ledger | None:
-        """The ledger that pays for it; None where it keeps its own books, in memory."""
+        """The ledger that is charged, or None if the learner has one of its own in memory."""
         return self._frame.ledger
 
     @property
     def events(self) -> Event | None:
-        """What the whole run costs; None where nobody is asked, or nothing is promised."""
+        """The cost of the whole run, or None if nothing is drawn or nothing is promised."""
         return self.policy.events
 
     @property
     def health(self) -> Health:
-        """Whether published numbers show that anybody answers in time; it reads nothing else, so it is free."""
+        """Whether published totals show that feedback arrives in time.
+
+        Post-processing of releases: free of privacy cost (Theorem H1 of docs/maths/health.md).
+        """
         return self.policy.health
 
     def regret_bound(self, rounds: int | None = None) -> float | None:
-        """What is proved, if anything, of expected regret to (1 - 1/e) of the best slate, of all or `rounds` rounds."""
+        """Return the proved bound on expected regret, if there is one.
+
+        Parameters
+        ----------
+        rounds : int, optional
+            Number of rounds. By default the horizon; learners without one return None then.
+
+        Returns
+        -------
+        float or None
+            Bound on (1 - 1/e) times the reward of the best fixed slate, minus the learner's reward, over all
+            rounds.
+        """
         return self.policy.regret_bound(rounds)
 
     @property
     def menu(self) -> Menu | None:
-        """What is shown next, as public data; None where slates are drawn from secret scores."""
+        """The public serving policy: what is shown next, as data. None if slates are drawn from secret scores."""
         return self.policy.menu if isinstance(self.policy, MenuPolicy) else None
 
     # One person after the other.
@@ -176,18 +214,38 @@ class Learner:
         exclude: Any = None,
         release: bool = True,
     ) -> Decision:
-        """The slate for the next person. `person`: who she is, a public fact; without it, somebody who comes once.
+        """Return the slate for the next user.
 
-        `context`: what is known of her, where the learner was made with contexts; by column, as {"country": "DE"}.
-        `exclude`: items that she is not shown, such as what she has already, where the learner was made with
-        exclusions. They are used for this slate alone; what is no item is left out.
+        What is due is published first.
 
-        Private learners are made for people who have up to `visits` rounds. In the rounds after those a slate is
-        shown as ever, and her answer changes nothing.
+        Parameters
+        ----------
+        person : hashable, optional
+            Identity of the user: a public fact. Without it, a user who comes once.
+        context : mapping, sequence or value, optional
+            What is known of the user, for learners made with contexts, as {"country": "DE"}.
+        exclude : iterable of int, optional
+            Items that this user is not shown, for learners made with exclusions. Used for this slate alone; entries
+            that are no items are ignored.
+        release : bool, default True
+            Whether to publish what is due. With False nothing waits: another thread calls `release`. Until it is
+            done, users are shown the present menu, or, if the menu has no round left, its leading slate, and their
+            feedback is not used.
 
-        What is due is published first. With `release=False` it is not, and nobody waits: another thread calls
-        `release()`, and until it is done people see the present menu. Where that has no round left, they see its
-        leading slate, and their answers change nothing.
+        Returns
+        -------
+        Decision
+
+        Raises
+        ------
+        InvalidInput
+            If the horizon is reached, or the context of a learner with public contexts is not listed.
+        OverBudget
+            If a release is due that the ledger cannot pay.
+
+        Notes
+        -----
+        From a user's round `visits` + 1 on, slates are shown as ever, and their feedback is not used.
         """
         excluded = self._frame.exclusions_of(None if exclude is None else [exclude], 1)
         (decision,) = self._choose([person], self._frame.types_of_one(context), excluded, release)
@@ -202,11 +260,31 @@ class Learner:
         exclude: Any = None,
         release: bool = True,
     ) -> list[Decision]:
-        """The slates for the next `count` people, as if choose() were called for one after the other.
+        """Return the slates for the next `count` users, as if `choose` were called for one after the other.
 
-        `persons`: who they are; `contexts`: what is known of each of them, and `exclude`: what each of them is not
-        shown, as in `choose`. If something is to be published in their midst and that fails, none is returned; the
-        rounds before it are over, as rounds that nobody answers.
+        Parameters
+        ----------
+        count : int
+            Number of users.
+        persons : sequence of hashable, optional
+            Identity of each user.
+        contexts : sequence or array, optional
+            What is known of each user, as in `choose`.
+        exclude : sequence of items or scipy sparse array, optional
+            Items that each user is not shown.
+        release : bool, default True
+            As in `choose`.
+
+        Returns
+        -------
+        list of Decision
+            If a release in their midst fails, an error is raised instead; the rounds before it are over, without
+            feedback.
+
+        Raises
+        ------
+        InvalidInput
+            If lengths do not fit, or fewer than `count` rounds are left.
         """
         count = _validate.whole(count, 0, None, "count")
         named: Sequence[Any] | NDArray[Any] = [None] * count if persons is None else persons
@@ -257,15 +335,44 @@ class Learner:
         return decision
 
     def observe(self, decision: Decision | Ticket, feedback: Any) -> None:
-        """What the person said to `decision`, or its ticket. Late and second ones change nothing, and look the same."""
+        """Report a user's feedback on a decision.
+
+        Parameters
+        ----------
+        decision : Decision or Ticket
+            As `choose` returned it, or its ticket.
+        feedback : Objective or float or int or None
+            By kind: the user's objective (full), the reward in [0, 1] (bandit), or the position of the first click,
+            None for no click (click).
+
+        Raises
+        ------
+        InvalidInput, WrongFeedback
+            If the feedback is of another kind or malformed. Nothing was changed.
+
+        Notes
+        -----
+        Late and repeated feedback changes nothing and looks the same: this returns None whether or not the feedback
+        was used, and nothing visible ever happens because of it.
+        """
         answer, guard = self._read(decision, feedback), self._frame.guard
         with guard.answers, guard.lock, guard.defer_interrupt():  # closed and learned from, or nothing of it
             self._learn(*answer)
 
     def observe_many(self, decisions: Sequence[Decision | Ticket], feedbacks: Sequence[Any]) -> None:
-        """What several people said, as if observe() were called for one after the other.
+        """Report feedback on several decisions, as if `observe` were called for one after the other.
 
-        Feedback that is refused does not touch that of others: they are learned from, and then it is said which.
+        Parameters
+        ----------
+        decisions : sequence of Decision or Ticket
+            As `choose` returned them.
+        feedbacks : sequence
+            One for each decision.
+
+        Raises
+        ------
+        InvalidInput
+            Which feedback was refused. All the others were learned from.
         """
         if len(decisions) != len(feedbacks):
             raise InvalidInput(
@@ -301,29 +408,37 @@ class Learner:
 
     @property
     def unknown_lives(self) -> int:
-        """How many answers came to decisions that this learner does not know: of before a crash, or of another one.
+        """How many reports named decisions that this learner does not know: of before a crash, or of another learner.
 
-        They count for nothing; if this grows, they go astray. For the operator's eyes, never to be published: who
-        answers is private, and here is no noise. It waits to be asked, since a warning would say when somebody answers.
+        They count for nothing. If the number grows, feedback goes astray. For the operator alone, never to be
+        published: who responds is private, and this number has no noise.
         """
         return self._frame.decisions.unknown_lives
 
     def row_of(self, decision: Decision) -> Items:
-        """The slots of a recent decision one by one, -1 where a slot is empty."""
+        """Return the slots of a recent decision one by one, -1 where a slot is empty."""
         return self._frame.decisions.row(decision)
 
     # Publishing.
 
     def due(self) -> bool:
-        """Whether something is to be published: a batch of rounds is settled. `choose` does so before it goes on."""
+        """Return whether a release is due: all rounds of a batch are closed.
+
+        `choose` publishes it before it goes on.
+        """
         with self._frame.guard.lock:
             return self.policy.due()
 
     def release(self) -> None:
-        """Publish what is due, if anything is. Where that fails nothing is lost: the next call tries again.
+        """Publish what is due, if anything is.
 
-        If patience is in rounds, this ends the waiting for rounds after which that many further rounds were chosen.
-        Others go on choosing, with `choose(release=False)`, and answering meanwhile.
+        If the feedback window is in rounds, this closes rounds after which that many further rounds were chosen.
+        Other threads go on with `choose(release=False)` and `observe` meanwhile.
+
+        Raises
+        ------
+        OverBudget
+            If the ledger cannot pay. Nothing was drawn.
         """
         with self._frame.guard.releasing, self._frame.guard.asking():
             self._frame.guard.check(self._frame.limited)
@@ -349,13 +464,32 @@ class Learner:
         contexts: Any = None,
         exclude: Any = None,
     ) -> Items:
-        """Choose and observe for all of `people` at once; returns the slates, (people, slots), -1 for an empty slot.
+        """Choose and observe for a whole stream, compiled. See `diminuendo.replay`, which takes other streams too.
 
-        `persons`: who each of them is, as in `choose`. Their rounds are counted before the first of them is played.
-        `contexts`: what is known of each of them: contexts, or (people, columns) numbers of values, -1 for what is not
-        known. Without it, what the stream says, if the learner was made with contexts.
-        `exclude`: what each of them is not shown: a list each, or a scipy matrix of yes and no, (people, items).
-        `late`: how many further rounds are chosen before each of them answers; NEVER for those who do not.
+        Parameters
+        ----------
+        people : People
+            Users, in order.
+        progress : callable, optional
+            Called with numbers of rounds just finished.
+        persons : sequence of hashable, optional
+            Identity of each round's user. Their rounds are counted before the first one is played.
+        late : array of int, optional
+            How many further rounds are chosen before each user responds; -1 if they never do.
+        contexts : sequence or array of int, shape (n_users, n_features), optional
+            What is known of each user; -1 for not known. By default what the stream says.
+        exclude : sequence of items or scipy sparse array, optional
+            Items that each user is not shown.
+
+        Returns
+        -------
+        ndarray of int, shape (n_users, slots)
+            -1 is an empty slot.
+
+        Raises
+        ------
+        InvalidInput
+            If the stream does not fit, or the feedback window is in seconds.
         """
         frame, policy = self._frame, self.policy
         if people.n_items != self.n_items:
@@ -389,7 +523,7 @@ class Learner:
         return slates
 
     def types_of(self, people: Stream, contexts: Any = None) -> Ints:
-        """The types of people by what is known of them: `contexts`, or what their stream says of them."""
+        """Return the context ids of a stream's users, by `contexts` or by what their stream says."""
         if (known := self._frame.contexts) is not None and contexts is None:
             return people.types_in(known)
         return self._frame.types_of(contexts, len(people))
@@ -397,19 +531,49 @@ class Learner:
     # The items change.
 
     def appear(self, items: Iterable[int]) -> None:
-        """These items are there from now on. A public event: it must not depend on what people said."""
+        """Make items available from now on.
+
+        Parameters
+        ----------
+        items : iterable of int
+            Items that were absent or retired. A public event: it must not depend on users' feedback.
+
+        Raises
+        ------
+        InvalidInput
+            If the learner has a fixed set of items, or an item is out of range.
+        """
         with self._frame.guard.everything():
             self.policy.appear(items)
 
     def retire(self, items: Iterable[int]) -> None:
-        """These items are not shown any more. A public event: it must not depend on what people said."""
+        """Stop showing items.
+
+        Parameters
+        ----------
+        items : iterable of int
+            A public event: it must not depend on users' feedback.
+
+        Raises
+        ------
+        InvalidInput
+            If the learner has a fixed set of items, or too few would be left.
+        """
         with self._frame.guard.everything():
             self.policy.retire(items)
 
     # Snapshots. Coins are never in them.
 
     def snapshot(self) -> bytes:
-        """All that was learned, without any randomness. As private as what people said."""
+        """Return all that was learned, without any randomness, as bytes for `diminuendo.restore`.
+
+        A snapshot is as private as users' feedback: store it where you would store that.
+
+        Returns
+        -------
+        bytes
+            A checksummed record; it holds no Python objects.
+        """
         frame, policy = self._frame, self.policy
         with frame.guard.everything():
             frame.guard.check(frame.limited)

@@ -1,9 +1,7 @@
-"""A menu: what is shown next, to which rounds and with what chance. Plain public data.
+"""A menu: what is shown next, to which rounds and with what probability. Plain public data.
 
-A menu can be written down and read back. A process that holds a menu and public coins can choose for the menu's rounds,
-slate for slate as the learner would, and knows nothing of anybody's answer: menus are made of what was published.
-
-What draws by a menu is its `Chooser`: it keeps tables that make draws fast, and what is left of a block.
+A menu can be stored and read back. A process that holds a menu and public coins chooses for the menu's rounds, slate
+for slate as the learner would. Its `Chooser` holds tables that make draws fast, and what is left of a block.
 """
 
 from __future__ import annotations
@@ -36,31 +34,45 @@ NEAR = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Menu(ABC):
-    """What holds for all kinds of menus. A field is a number or a text, or an array, or lists of what may be shown."""
+    """The public serving policy of some rounds: what is shown, to which rounds, with what probability.
+
+    A process that holds a menu and public coins chooses as the learner would, slate for slate, and knows nothing of
+    any feedback: menus are functions of releases and public facts.
+
+    Parameters
+    ----------
+    n_items, slots : int
+        Numbers of items and of slots.
+    first : int
+        The first round of the menu.
+    end : int, optional
+        The round with which the next menu begins; None: it holds for all later rounds.
+    words : int
+        How many public words the learner had used when the menu began.
+    lists : Lists, optional
+        What each slot may show, if users may exclude items or slates are drawn from lists.
+
+    """
 
     kind: ClassVar[str]
     n_items: int
     slots: int
     first: int
-    """The first round that it is for."""
     end: int | None
-    """The round with which the next menu begins; None: it holds for ever."""
     words: int
-    """How many words of its public coins the learner had used when the menu began."""
     lists: Lists | None = field(default=None, kw_only=True)
-    """What each slot may show; None where people may exclude nothing, and slates are not drawn from it."""
 
     @abstractmethod
     def chooser(self) -> Chooser:
-        """What draws the slates of its rounds, from the first on."""
+        """Return what draws the slates of the menu's rounds, from the first on."""
 
     @property
     def stand_ins(self) -> tuple[Items, Items]:
-        """What takes the place of what a person excludes, the best first: (types, any) by type, then of all."""
+        """Backfill for excluded items, the best first: by context id, of shape (n_types, any), and for all users."""
         return NO_ITEMS[None, :], NO_ITEMS
 
     def to_bytes(self) -> bytes:
-        """As bytes; the same menu gives the same bytes."""
+        """Return the menu as bytes. Equal menus give equal bytes."""
         parts = {
             part.name: value
             for part in fields(self)
@@ -74,7 +86,7 @@ class Menu(ABC):
 
     @classmethod
     def from_parts(cls, facts: dict[str, Any], arrays: dict[str, Any]) -> Self:
-        """The menu that was written down as these facts and arrays."""
+        """Return the menu of facts and arrays that `to_bytes` packed. Raises InvalidInput if they do not fit."""
         lists = {name: arrays[name] for name in Lists._fields if name in arrays}
         parts = facts | {name: array for name, array in arrays.items() if name not in lists}
         try:
@@ -92,7 +104,13 @@ def check_lists(menu: Menu) -> None:
 
 
 class Chooser(ABC):
-    """Draws the slates of a menu's rounds, one after the other."""
+    """Draws the slates of a menu's rounds, one after the other.
+
+    Attributes
+    ----------
+    menu : Menu
+        What it draws from.
+    """
 
     menu: Menu
 
@@ -100,22 +118,51 @@ class Chooser(ABC):
     def draw(
         self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
     ) -> int:
-        """Fill in the slates, and probes, of rounds from `number` on; how many, before more words are needed.
+        """Draw the slates of several rounds in place.
 
-        `types`: of the people of these rounds, where the menu has a slate for each type (streams/contexts.py). All of
-        them are rounds of the menu. Where words run out nothing of that round has happened.
+        Parameters
+        ----------
+        number : int
+            The first of the rounds.
+        slates : ndarray of int32, shape (rounds, slots)
+            Filled in; -1 is an empty slot.
+        probes : ndarray of int32, shape (rounds, 3)
+            Filled in where a round explores.
+        coins : PublicWords
+            The only source of chance.
+        types : ndarray of int, optional
+            Context ids of the users of these rounds, for menus with a slate per context.
+
+        Returns
+        -------
+        int
+            How many rounds were drawn before words ran out. Nothing of the next one has happened.
         """
 
     @abstractmethod
     def propensity(self, number: int, row: Items) -> float | None:
-        """With what probability `row`, the last slate drawn, was shown in round `number`; None where it is not said."""
+        """Return the probability of `row`, the slate drawn last, in round `number`; None if it is not public."""
 
     def without(self, slates: Items, excluded: Exclusions, types: Ints = NOBODY) -> None:
-        """Change slates that were drawn, so that nobody is shown what she excludes.
+        """Replace excluded items in slates that were drawn, in place.
 
-        In the slot of what leaves comes the best of the others that fits the rules: of her type's own stand-ins, then
-        of everybody's; then the next one by number. A slot for which none is left stays empty. No coins are used, so
-        what others are shown does not depend on it.
+        The slot of an excluded item gets the best item that the rules leave: of the backfill of the user's context
+        id, then of the common one, then by number. A slot for which none is left stays empty. No coins are used, so
+        other users' slates do not depend on exclusions.
+
+        Parameters
+        ----------
+        slates : ndarray of int32, shape (rounds, slots)
+            Changed in place.
+        excluded : Exclusions
+            What each of these users excludes.
+        types : ndarray of int, optional
+            Context ids of these users.
+
+        Raises
+        ------
+        InvalidInput
+            If the menu was made without exclusions.
         """
         lists = self.menu.lists
         if lists is None:
@@ -135,12 +182,27 @@ class Chooser(ABC):
 
 @dataclass(frozen=True, eq=False)
 class OneSlate(Menu):
-    """Everybody is shown the same slate."""
+    """Menu of one slate for all users.
+
+    Parameters
+    ----------
+    slate : ndarray of int32, shape (slots,)
+        Distinct items; -1 is an empty slot.
+    ranking : ndarray of int32, optional
+        Backfill for excluded items, the best first.
+    n_items, slots, first, end, words, lists
+        As of `Menu`. In a policy: `self.show(OneSlate, slate, end=...)`.
+
+    Raises
+    ------
+    InvalidInput
+        If the slate does not fit.
+
+    """
 
     kind: ClassVar[str] = "one slate"
     slate: Items
     ranking: Items | None = field(default=None, kw_only=True)
-    """What takes the place of what a person excludes, the best first."""
 
     def __post_init__(self) -> None:
         check_lists(self)
@@ -179,15 +241,30 @@ class _Shows(Chooser):
 
 @dataclass(frozen=True, eq=False)
 class SlateByType(Menu):
-    """Everybody is shown the slate of her type: of what is known of her (streams/contexts.py)."""
+    """Menu of one slate for each context id.
+
+    Parameters
+    ----------
+    slates : ndarray of int32, shape (n_types, slots)
+        -1 is an empty slot.
+    own : ndarray of int32, shape (n_types, any), optional
+        Backfill of each context id, the best first; -1 behind the last.
+    ranking : ndarray of int32, optional
+        Backfill for all, where that is not enough.
+    n_items, slots, first, end, words, lists
+        As of `Menu`.
+
+    Raises
+    ------
+    InvalidInput
+        If shapes or items do not fit.
+
+    """
 
     kind: ClassVar[str] = "one slate for each type"
     slates: Items
-    """(types, slots): -1 for a slot that is empty."""
     own: Items | None = field(default=None, kw_only=True)
-    """(types, any): what takes the place of what a person of a type excludes, the best first; -1 behind the last."""
     ranking: Items | None = field(default=None, kw_only=True)
-    """The same for everybody, where that is not enough."""
 
     def __post_init__(self) -> None:
         check_lists(self)
@@ -229,7 +306,13 @@ class _ShowsByType(Chooser):
 
 @dataclass(frozen=True, eq=False)
 class RandomSlates(Menu):
-    """Everybody is shown k distinct items at random."""
+    """Menu of k distinct items, uniformly at random.
+
+    Parameters
+    ----------
+    n_items, slots, first, end, words, lists
+        As of `Menu`. In a policy: `self.show(RandomSlates, end=...)`.
+    """
 
     kind: ClassVar[str] = "random slates"
 
@@ -321,16 +404,36 @@ def point_ends(point: Floats, slots: int) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class SlatesFromPoint(Menu):
-    """Every user is shown a slate that is rounded from a point: item a with probability `point[a]`, k items in all.
+    """Menu of slates rounded from a point: item a with probability `point[a]`, k items in all.
 
-    Pivotal rounding of the items in order, by exact draws: the mean reward of a user with a submodular objective is at
-    least its multilinear extension at the point (docs/maths/released.md, Lemma R4). In a policy:
-    `self.show(SlatesFromPoint, point_ends(point, slots), end=...)`.
+    In a policy: `self.show(SlatesFromPoint, point_ends(point, slots), end=...)`.
+
+    Parameters
+    ----------
+    ends : ndarray of int, shape (n_items + 1,)
+        Running sums of the point in units of 2**-40, from `point_ends`.
+    n_items, slots, first, end, words, lists
+        As of `Menu`.
+
+    Raises
+    ------
+    InvalidInput
+        If the running sums are not those of a point of the capped simplex.
+
+    Notes
+    -----
+    Pivotal rounding of the items in order, by exact draws. The mean reward of a user with a submodular objective is
+    at least its multilinear extension at the point (Lemma J3 of docs/maths/osm.md).
+
+    References
+    ----------
+    Deville & Tille (1998), Unequal probability sampling without replacement through a splitting method, Biometrika
+    85.
+
     """
 
     kind: ClassVar[str] = "slates from a point"
     ends: Ints
-    """(n_items + 1,) running sums of the point in units of 2^-40, from `point_ends`."""
 
     def __post_init__(self) -> None:
         ends = self.ends
@@ -345,7 +448,7 @@ class SlatesFromPoint(Menu):
 
     @cached_property
     def point(self) -> Floats:
-        """(n_items,) how likely each item is shown."""
+        """The point, an array of shape (n_items,): how likely each item is shown."""
         return np.diff(self.ends) / ONE
 
     def chooser(self) -> Chooser:

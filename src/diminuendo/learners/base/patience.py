@@ -1,10 +1,10 @@
-"""Patience: how long answers are waited for, and how many people answer at all. Public, and said beforehand.
+"""The feedback window: how long feedback is waited for, and how many users respond. Public, and set beforehand.
 
-A decision may be answered until its *deadline*. With `rounds=r`, an answer is in time if at most r further rounds have
-been chosen when it comes; with `seconds=s`, if at most s seconds have passed since its slate was chosen. Rounds whose
-deadline has passed are *settled*; the others are *in flight*, whether they were answered or not: who has answered is as
-private as the answer. What is published about a batch of rounds is published when all of them are settled. Until then
-people are shown what follows from earlier releases.
+A decision may be answered until its *deadline*. With `rounds=r`, feedback is in time if at most r further rounds have
+been chosen when it arrives; with `seconds=s`, if at most s seconds have passed since its slate was chosen. Rounds whose
+deadline has passed are *closed*; the others are open, whether they were answered or not, because who responds is as
+private as the response. What is published about a batch of rounds is published when all of them are closed. Until then
+users are shown what follows from earlier releases.
 """
 
 from __future__ import annotations
@@ -28,20 +28,52 @@ REMEMBERED = 10_000
 
 @dataclass(frozen=True)
 class Patience:
-    """Until when an answer counts: in rounds, in seconds, or, with neither, as long as nothing is published of it."""
+    """The feedback window: until when feedback on a decision counts, and how many users respond.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        Feedback counts if at most this many further rounds have been chosen when it arrives; 0: before the next one
+        is.
+    seconds : float, optional
+        Feedback counts for this many seconds after the slate was chosen, inclusive. Not together with `rounds`.
+    in_flight : int, default 10_000
+        Without `rounds`: how many decisions are remembered. Older ones are closed, however recent.
+    usually : int, optional
+        With `seconds`: about how many decisions are open at a time. By default `in_flight`.
+    answering : float, default 1.0
+        Share of users who respond at all, above 0 and at most 1. A guess that was not made from these users'
+        feedback.
+    clock : callable, optional
+        With `seconds`: returns the time in seconds, as `time.time`. Its readings are public.
+
+    Raises
+    ------
+    InvalidInput
+        If a number is out of range, both units are given, or seconds come without a clock.
+
+    Notes
+    -----
+    A round is closed once its window has passed, whether or not its user responded: who responds is as private as
+    what they say. What is published about a batch is published when all of its rounds are closed. Waiting costs no
+    privacy (Theorem L1 of docs/maths/late.md).
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> window = dim.Patience(rounds=1_000, answering=0.3)
+    >>> setting = dim.Setting(n_items=50, slots=3, rounds=20_000, feedback="bandit", patience=window)
+    >>> dim.make("private", setting).patience.rounds
+    1000
+
+    """
 
     rounds: int | None = None
-    """An answer counts if at most this many further rounds have been chosen when it comes; 0: before the next is."""
     seconds: float | None = None
-    """An answer counts for this long after its slate was chosen, and at the very end of that time."""
     in_flight: int = REMEMBERED
-    """Where patience is not in rounds: how many decisions are remembered. Older ones are settled, however recent."""
     usually: int | None = field(default=None, repr=False)  # runs that were kept are named by the rest
-    """Where patience is in seconds: how many are in flight at a time, about; as many as are remembered, unless said."""
     answering: float = 1.0
-    """The share of people who answer at all; a guess that was not made from what these people said."""
     clock: Callable[[], float] | None = field(default=None, compare=False, repr=False)
-    """Where patience is in seconds: tells the time, as time.time does. What it tells is public."""
 
     def __post_init__(self) -> None:
         if self.rounds is not None and self.seconds is not None:
@@ -66,18 +98,18 @@ class Patience:
 
     @property
     def remembered(self) -> int:
-        """How many decisions are remembered: none that may still be answered is forgotten."""
+        """The number of decisions that are remembered; no decision that is still open is forgotten."""
         return self.in_flight if self.rounds is None else self.rounds + 1
 
     @property
     def ahead(self) -> int:
-        """How many rounds are handed out, about, between the last round of a batch and what is published of it."""
+        """About how many rounds are chosen between the last round of a batch and the release about it."""
         if self.seconds is not None:
             return self.in_flight if self.usually is None else self.usually
         return 0 if self.rounds is None else self.rounds
 
     def config(self) -> int | dict[str, Any] | None:
-        """As a snapshot holds it; None for the default."""
+        """Return the window as a snapshot holds it, None for the default."""
         if self == NO_PATIENCE:
             return None
         if self == Patience(rounds=self.rounds):

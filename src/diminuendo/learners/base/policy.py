@@ -1,17 +1,17 @@
 """A policy: the algorithm of a learner, and nothing else.
 
-A learner (learner.py) keeps the contract: locks, open decisions, visits, replay, snapshots. What it shows, and what it
-makes of answers, is its policy's. There are two kinds.
+A learner (learner.py) adds locks, open decisions, contribution bounding, replay and snapshots. There are two kinds of
+policies.
 
-*Policies with a menu.* Slates follow from what was published: a *menu* (menu.py) is public data that says what is
-shown next, to which rounds and with what chance. Answers are added up or kept out of sight; a *release* is the one door
-between the two sides: it is paid for, drawn once and durable before anybody sees it, and the next menu is a function of
-releases and public facts alone.
+*Policies with a menu.* Slates follow from what was published: a *menu* (menu.py) is public data that defines what is
+shown next, to which rounds and with what probability. Feedback is added up or stored in private. A *release* is the
+only way from private to public: it is charged, drawn once, and durable before anybody sees it. The next menu is a
+function of releases and public facts alone.
 
-*Policies that draw from secret scores*, as the paper's do: every slate passes through the door, and is paid for.
+*Policies that draw from secret scores*, as the paper's do: every slate is a private draw, and is charged.
 
-Where a policy says nothing else, it is replayed round by round, in Python; a snapshot holds its sums, and the menu that
-it shows; and it promises what its sums cost.
+Defaults: a policy is replayed round by round, in Python; a snapshot holds its sums, and its menu; and its guarantee is
+the cost of its sums.
 """
 
 from __future__ import annotations
@@ -36,23 +36,44 @@ from diminuendo.types import FEEDBACKS, Ints, Items
 
 
 class Policy(ABC):
-    """What an algorithm provides; it is given its frame, and its parts, when it is made."""
+    """The algorithm of a learner: what it shows, and what it learns from feedback.
+
+    `Learner` adds locks, open decisions, contribution bounding, replay and snapshots. Subclass `MenuPolicy` if
+    slates follow from releases, and this class if slates are drawn from secret scores.
+
+    Attributes
+    ----------
+    frame : Frame
+        Sizes, randomness, open decisions and the ledger. Set it in `__init__`.
+    reader : Reader
+        Which feedback it learns from, and how feedback is validated.
+    budget : Budget, optional
+        None if nothing is promised.
+    purpose : str
+        What the budget is spent on, in a few words.
+    proof : str
+        Where it is proved that `events` are all that it costs.
+    sums : mapping of str to PrivateSum or PrivateCounts
+        Private sums by name. Snapshots hold them, and their costs are the default of `events`.
+    signal : Signal, optional
+        Published totals of rewards, from which `health` follows.
+    options : mapping
+        What the recipe was given beyond what frame and budget know. Snapshots hold it.
+
+    See Also
+    --------
+    MenuPolicy : for learners that publish.
+
+    """
 
     frame: Frame
     reader: Reader
-    """Which feedback it learns from, and how that is checked at the door."""
     budget: Budget | None = None
-    """What was asked for; None where nothing is promised."""
     purpose: str = "everything that it lets out"
-    """What its budget is spent on, in a few words."""
     proof: str = ""
-    """Where it is proved that `events` are all that it costs."""
     sums: Mapping[str, Kept] = {}
-    """What people are added to, by names of its own: a snapshot holds it."""
     signal: Signal | None = None
-    """What was published of rewards, from which its health follows; None where no rewards are published."""
     options: Mapping[str, Any] = {}
-    """What its recipe was told besides what the frame and the budget know: a snapshot holds it."""
 
     def __getstate__(self) -> dict[str, Any]:
         if self.frame.limited:
@@ -63,7 +84,7 @@ class Policy(ABC):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is proved about everything that is let out: what its events cost; nothing where there is no budget."""
+        """What is proved: the cost of `events` under the budget's accountant; nothing without a budget."""
         frame, budget, events = self.frame, self.budget, self.events
         if budget is None:
             return no_privacy(frame.coins.secure)
@@ -82,7 +103,7 @@ class Policy(ABC):
 
     @property
     def events(self) -> Event | None:
-        """What the whole run costs, which is what its sums cost; None where nobody is asked, or nothing is promised."""
+        """The cost of the whole run; by default what its sums cost."""
         costs: list[Any] = [getattr(kept, "event", None) for kept in self.sums.values()]
         if self.budget is None or not costs or None in costs:
             return None
@@ -100,34 +121,29 @@ class Policy(ABC):
             self.signal.warn(self.frame.name)
 
     def purposes(self) -> dict[str, Event]:
-        """What the budget is spent on, and the cost of each; all together they cost `events`."""
+        """Return what the budget is spent on, and the cost of each; together they cost `events`."""
         return {} if self.events is None else {self.purpose: self.events}
 
     def charged_until(self) -> list[int]:
-        """The rounds up to which rounds are charged alike: the ends of batches, or the horizon alone."""
+        """Return the ends of batches, within which all rounds are charged alike; by default the horizon alone."""
         return [] if self.frame.horizon is None else [self.frame.horizon]
 
     def regret_bound(self, rounds: int | None = None) -> float | None:
-        """What is proved of the expected regret to (1 - 1/e) of the best slate, if anything.
-
-        Of the whole run; or of `rounds` rounds, which must be said of learners that are made for ever.
-        """
+        """Return the proved bound on expected regret against (1 - 1/e) of the best slate, or None."""
         return None
 
     # Choosing.
 
     def due(self) -> bool:
-        """Whether something is to be published before the next round."""
+        """Return whether something is to be published before the next round: a function of public facts."""
         return False
 
     def release(self) -> None:  # noqa: B027  some publish nothing but slates
-        """Publish what is due. Where it fails nothing is lost: the next round tries again.
+        """Publish what is due: charge, draw once, store, and only then change what is shown.
 
-        Where a ledger's file has failed, that ledger is closed: the next try is by a learner that is restored from a
-        snapshot on the ledger as opened again.
-
-        Others may choose and answer meanwhile: what is private is frozen under `frame.guard.answers`, and what is shown
-        is changed under `frame.guard.lock`.
+        If it fails nothing is lost, and the next round tries again. Other threads may choose and report feedback
+        meanwhile: freeze what is private under `frame.guard.answers`, and change what is shown under
+        `frame.guard.lock`.
         """
 
     def fill(self, row: Items) -> bool:
@@ -136,7 +152,20 @@ class Policy(ABC):
 
     @abstractmethod
     def draw(self, row: Items, probe: Items) -> bool:
-        """Fill in the next slate; False, with nothing changed, when it must be resumed."""
+        """Fill in the next slate.
+
+        Parameters
+        ----------
+        row : ndarray of int32, shape (slots,)
+            Filled in; -1 is an empty slot.
+        probe : ndarray of int32, shape (3,)
+            Filled in if the round explores.
+
+        Returns
+        -------
+        bool
+            False, with nothing changed, if words ran out and `resume` must be called.
+        """
 
     def came(self, first: int, types: Ints, counts: NDArray[np.bool_]) -> None:  # noqa: B027  few count
         """People of these types came, from round `first` on; for each, whether her answer counts.
@@ -145,7 +174,7 @@ class Policy(ABC):
         """
 
     def propensity(self, row: Items) -> float | None:
-        """With what probability `row` was drawn just now, where that is a public fact."""
+        """Return the probability with which `row` was drawn just now if that is public, else None."""
         return None
 
     def resume(self, rounds: int = 1) -> None:
@@ -156,13 +185,21 @@ class Policy(ABC):
 
     @abstractmethod
     def learn(self, place: int, answer: Any) -> None:
-        """Learn from the answer to the decision at that place of the open decisions."""
+        """Learn from feedback.
+
+        Parameters
+        ----------
+        place : int
+            Position of the decision among the open decisions.
+        answer : object
+            What `reader` made of the feedback.
+        """
 
     def replay(self, people: People, slates: Items, done: int) -> int:
-        """Play from round `done` on; returns how far it came before it must be resumed: a public fact.
+        """Play rounds from `done` on, and return how far it came before it must be resumed, which must be public.
 
-        Here one round, as it is chosen and answered one by one: right for every policy, and slow. Others play many
-        rounds at once, compiled.
+        The default plays one round, as it is chosen and answered: right for every policy, and slow. Override it
+        with compiled code that plays many.
         """
         frame, decisions = self.frame, self.frame.decisions
         row, probe = frame.blank()
@@ -221,10 +258,33 @@ class Policy(ABC):
 
 
 class MenuPolicy(Policy):
-    """A policy whose slates follow from what was published: whoever holds its menu can choose."""
+    """A policy whose slates follow from what was published: whoever holds its menu can choose.
+
+    Implement `due`, `release` and `learn`, and call `show` with the first menu in `__init__` and with a new one in
+    `release`. By Theorem A7 of docs/maths/accounting.md and post-processing, menus cost nothing beyond releases. A
+    whole private learner is in docs/how-to/your-own-learner.md.
+
+    Attributes
+    ----------
+    elsewhere : bool
+        Whether rounds may be chosen by other processes that hold the menu.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diminuendo.extend import Anything, Frame, Learner, MenuPolicy, OneSlate
+    >>> class FirstItems(MenuPolicy):
+    ...     reader = Anything()
+    ...     def __init__(self, frame):
+    ...         self.frame = frame
+    ...         self.show(OneSlate, np.arange(frame.slots, dtype=np.int32), end=None)
+    ...     def learn(self, place, answer):
+    ...         pass
+    >>> Learner(FirstItems(Frame("first-items", n_items=10, slots=3))).choose().slate
+    (0, 1, 2)
+    """
 
     elsewhere: ClassVar[bool] = False
-    """Whether what was shown, to whom and what she said is all that it must be told of rounds chosen elsewhere."""
     _chooser: Chooser
     _shows: bool = False  # whether `show` says what is shown; then a snapshot holds it
 
@@ -239,11 +299,21 @@ class MenuPolicy(Policy):
         return self._chooser
 
     def show(self, kind: type[Menu], *parts: Any, end: int | None) -> None:
-        """From now on slates are by a menu of that kind, until the rounds before `end` are published; None: for good.
+        """Show slates of a menu from now on.
 
-            self.show(OneSlate, items, end=2_000)
+        Parameters
+        ----------
+        kind : type
+            Kind of menu: OneSlate, SlateByType, RandomSlates or SlatesFromPoint.
+        *parts
+            What such a menu has besides sizes and rounds; of OneSlate the slate, an int32 array.
+        end : int or None
+            The menu holds until the rounds before `end` are published; None: for good.
 
-        `parts`: what such a menu has besides sizes and rounds: of `OneSlate` the items, an int32 for each slot.
+        Raises
+        ------
+        InvalidInput
+            If the kind is not the same in all its rounds, or the parts do not fit.
         """
         if kind not in LASTING:
             kinds = ", ".join(each.__name__ for each in LASTING)
@@ -272,7 +342,7 @@ class MenuPolicy(Policy):
 
     @property
     def menu(self) -> Menu:
-        """What is shown next, to which rounds and with what chance: public data."""
+        """What is shown next: public data."""
         return self.chooser.menu
 
     def draw(self, row: Items, probe: Items) -> bool:
@@ -312,7 +382,7 @@ class MenuPolicy(Policy):
             self.learn(place, answer)
 
     def erase(self, rounds: Ints) -> None:
-        """Nothing that is published later uses what single people said in these rounds, where people are kept."""
+        """Take users' data of these rounds out of all later releases, if single users' data is kept."""
 
     def propensity(self, row: Items) -> float | None:
         """As the menu says; nothing where people may exclude items, since what she excludes has a part in it."""

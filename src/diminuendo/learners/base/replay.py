@@ -43,11 +43,49 @@ def replay(
     contexts: Any = None,
     exclude: Any = None,
 ) -> Items:
-    """The slates `learner` shows to `stream`, (people, slots), -1 for an empty slot; `persons`: who they are.
+    """Return the slates that a learner shows to a stream, learning from each user.
 
-    `late`: how many further rounds are chosen before each of them answers; NEVER for those who do not.
-    `contexts`: what is known of them; without it, what the stream says.
-    `exclude`: what each of them is not shown, where the learner was made with exclusions.
+    Compiled for streams of a family. With the same coins the result equals the loop of `choose` and `observe` bit
+    for bit.
+
+    Parameters
+    ----------
+    learner : Learner
+        It goes on from where it is, and has learned when this returns.
+    stream : Stream
+        Users, in order.
+    feedback : {"full", "bandit", "click"}, optional
+        For learners that read several kinds.
+    progress : callable, optional
+        Called with numbers of rounds just finished.
+    persons : sequence, optional
+        Identity of each round's user, if users may own several rounds.
+    late : array of int, optional
+        How many further rounds are chosen before each user responds; -1 if they never do.
+    contexts : optional
+        What is known of each user, as `Stream.with_contexts` takes it. By default what the stream says.
+    exclude : sequence of items or scipy sparse array, optional
+        What each user excludes, if the learner was made with exclusions.
+
+    Returns
+    -------
+    ndarray of int, shape (n_users, slots)
+        -1 is an empty slot.
+
+    Raises
+    ------
+    InvalidInput
+        If the stream does not fit the learner.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> users = dim.msweb()[:2_000]
+    >>> setting = dim.Setting(users.n_items, slots=5, rounds=len(users), feedback="full")
+    >>> learner = dim.make("private", setting, coins=dim.SeededCoins(0))
+    >>> slates = dim.replay(learner, users)
+    >>> slates.shape, round(float(users.values(slates).mean()), 3)
+    ((2000, 5), 0.663)
     """
     more: dict[str, Any] = {"persons": persons, "late": late, "contexts": contexts, "exclude": exclude}
     if isinstance(stream, People) and (late is None or learner.waits):
@@ -56,7 +94,15 @@ def replay(
 
 
 class Played(NamedTuple):
-    """What became of one piece of a stream."""
+    """One piece of a stream after `replay_in_pieces`.
+
+    Attributes
+    ----------
+    slates : ndarray of int, shape (n_users, slots)
+        -1 is an empty slot.
+    payoffs : ndarray of float, shape (n_users,)
+        Reward of each slate.
+    """
 
     slates: Items
     payoffs: Floats
@@ -65,10 +111,30 @@ class Played(NamedTuple):
 def replay_in_pieces(
     learner: Learner, pieces: Iterable[People], progress: Progress | None = None
 ) -> Iterator[Played]:
-    """The slates that `learner` shows to people who come in pieces (streams/tables/pieces.py), and their payoffs.
+    """Yield the slates that a learner shows to a stream that comes in pieces, and their rewards.
 
-    As `replay` shows them to all of them at once; but only one piece need be there at a time, besides what the learner
-    keeps. Whatever needs the whole stream, as hindsight does, is not to be had.
+    Parameters
+    ----------
+    learner : Learner
+        Learns from piece to piece.
+    pieces : iterable of People
+        Only one is in memory at a time, besides what the learner keeps.
+    progress : callable, optional
+        Called with numbers of rounds just finished.
+
+    Yields
+    ------
+    Played
+        Slates and rewards of one piece; the same as of `replay` of all users at once.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> from diminuendo.learners import replay_in_pieces
+    >>> users = dim.msweb()[:2_000]
+    >>> learner = dim.make("random", dim.Setting(users.n_items, 3, 2_000, "full"), coins=dim.SeededCoins(0))
+    >>> [len(piece.slates) for piece in replay_in_pieces(learner, (users[:1_500], users[1_500:]))]
+    [1500, 500]
     """
     for people in pieces:
         slates = learner.replay(people, progress)

@@ -1,4 +1,4 @@
-"""A setting: what is known before the first person arrives."""
+"""A setting: what is known before the first user arrives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,56 @@ from diminuendo.types import FEEDBACKS, FeedbackKind, Floats
 
 @dataclass(frozen=True)
 class Setting:
-    """What is known before the first person arrives; all of it public."""
+    """What is known before the first user arrives; all of it public.
+
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate, k.
+    rounds : int
+        Horizon: number of rounds, T.
+    feedback : {"full", "bandit", "click"}
+        What users report: their whole objective; the reward of the slate, in [0, 1]; or the position of the first
+        click.
+    epsilon : float, default 1.0
+        Privacy budget of a private learner. Others ignore it.
+    delta : float, default 1e-6
+        0 for pure differential privacy. Learners with delta = 0 ignore it.
+    visits : int, default 1
+        Contribution bound: how many rounds of one user count. Their feedback in all of these together is protected.
+    patience : Patience or int, optional
+        Feedback window, in rounds if a number, and the share of users who respond.
+    contexts : Contexts, optional
+        What is known of users when they arrive.
+    rules : SlateRules, optional
+        What every slate satisfies.
+    exclusions : bool, default False
+        Whether users may exclude items, such as those they have already.
+    retention : int, optional
+        No user's data is kept for more rounds than these.
+    sample : int, default 1
+        One in `sample` users is learned from, by a public coin; all are served.
+
+    Raises
+    ------
+    InvalidInput
+        If a number is out of range, or rules do not fit the items and slots.
+
+    Notes
+    -----
+    Contexts, exclusions and `visits` decide the adjacency of the guarantee: see `privacy.Unit`. A public sample
+    does not lower epsilon, because everybody may know who is in it (Theorem L4 of docs/maths/late.md).
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> setting = dim.Setting(n_items=294, slots=5, rounds=30_000, feedback="full", epsilon=0.5)
+    >>> setting.delta, setting.visits
+    (1e-06, 1)
+
+    """
 
     n_items: int
     slots: int
@@ -26,19 +75,12 @@ class Setting:
     epsilon: float = 1.0
     delta: float = 1e-6
     visits: int = 1
-    """How many rounds one person may have; her answers in all of them together are protected."""
     patience: Patient = NO_PATIENCE
-    """How long answers are waited for, and how many people answer at all; a number is one of rounds."""
     contexts: Contexts | None = field(default=None, repr=False)
-    """What is known of people when they come; None: nothing."""
     rules: SlateRules | None = field(default=None, repr=False)
-    """What slates must keep to, whatever people say; None: nothing."""
     exclusions: bool = field(default=False, repr=False)
-    """Whether people may exclude items, such as those that they have already."""
     retention: int | None = field(default=None, repr=False)
-    """Nobody is kept for more rounds than these; None: as long as the learner likes."""
     sample: int = field(default=1, repr=False)
-    """Of how many people one is learned from, by a public coin; all are served."""
 
     def __post_init__(self) -> None:
         checked = {

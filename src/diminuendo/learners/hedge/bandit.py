@@ -114,7 +114,48 @@ def explore_exploit(
     coins: Coins | None = None,
     patience: Patient = None,
 ) -> Learner:
-    """k ordered Hedge experts that learn from exploring rounds only, not private. `rate=None`: each finds its own."""
+    """Return k ordered Hedge experts that learn from exploring rounds only. Bandit feedback, not private.
+
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    exploring : float
+        Share of rounds that explore, in (0, 1].
+    rate : float, optional
+        Learning rate. By default each expert finds its own.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, optional
+        Feedback window.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
+    Notes
+    -----
+    Expected regret of order k (N log N)^(1/3) T^(2/3) with `exploring` of order k (N log N / T)^(1/3) (Theorem 3 of
+    docs/maths/hedge.md).
+
+    References
+    ----------
+    Streeter & Golovin (2008), An online algorithm for maximizing submodular functions, NIPS 21.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> learner = dim.ExploreExploit(20, 3, exploring=0.5, coins=dim.SeededCoins(1))
+    >>> learner.choose_many(4)[0].probe is None, sorted(learner.reads)
+    (False, ['bandit'])
+    """
     frame = Frame("hedge-bandit", n_items, slots, coins=coins, patience=patience)
     return Learner(ExploreExploitPolicy(frame, exploring, rate))
 

@@ -114,11 +114,66 @@ def bandit_dp(
     patience: Patient = None,
     name: str = DP,
 ) -> Learner:
-    """Algorithm 3 with these constants.
+    """Return BanditDP, Algorithm 3 of the paper: exploring Hedge experts with private draws. Bandit feedback.
 
-    `cap`: the most explorations, of one expert ("own") or of all together ("all"); None: as they come, as printed. On
-    a ledger an uncapped run is priced as if every round explored: what is charged follows the coins, and may come to
-    that.
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    exploring : float
+        Share of rounds that explore, from 0 to 1.
+    cap : int or None
+        Maximum number of explorations, of one expert ("own") or of all together ("all"). None: no maximum, as
+        printed. On a ledger an uncapped run is priced as if every round explored.
+    resample : {"own", "all", "every"}, default "own"
+        Which experts redraw after an exploration: the one that explored, all, or all in every round.
+    horizon : int
+        Number of rounds.
+    rate : float
+        Learning rate of the Hedge experts, per unit of gain.
+    epsilon : float
+        Privacy budget that was asked for; `LEARNERS["bandit-dp"].for_setting` finds the constants for it.
+    delta : float
+        0 is counted as pure, anything above as zCDP.
+    visits : int, default 1
+        Contribution bound: how many rounds of one user count.
+    ledger : Ledger, optional
+        What is charged. By default a ledger of its own, in memory.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, optional
+        Feedback window.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    OverBudget
+        If the ledger cannot pay for the run.
+    InvalidInput
+        If an argument is out of range.
+
+    Notes
+    -----
+    A user's feedback moves one score of one expert by at most one unit, so only that expert's later redraws count,
+    each of bounded range `rate` (Theorem P2, a, of docs/maths/paper.md). The cap bounds their number whatever the
+    coins (P2, b). Without a cap, delta is the average over the public coins (P2, c). Regret is Theorem P3.
+
+    References
+    ----------
+    Perez-Salazar & Cummings (2021), Differentially private online submodular maximization, AISTATS, Algorithm 3.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> setting = dim.Setting(n_items=20, slots=3, rounds=100_000, feedback="bandit", epsilon=1.0, delta=1e-6)
+    >>> learner = dim.make("bandit-dp", setting, coins=dim.SeededCoins(1))
+    >>> round(learner.guarantee.epsilon, 3), learner.guarantee.proof
+    (1.0, 'docs/maths/paper.md, Theorem P2')
     """
     share = share_of_rounds(exploring)
     cap = None if cap is None else _validate.whole(cap, 0, UNLIMITED, "cap")

@@ -22,7 +22,26 @@ LARGEST_RATE = 1.7932821329007607
 
 
 def full_information(n_items: int, slots: int, rounds: int, rate: float) -> float:
-    """Algorithm 2: eta T + k log N/eta, for rates up to LARGEST_RATE; beyond, k (eta T/8 + log N/eta)."""
+    """Algorithm 2: eta T + k log N/eta, for rates up to LARGEST_RATE; beyond, k (eta T/8 + log N/eta).
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    rate : float
+        eta, above 0.
+
+    Returns
+    -------
+    float
+        Expected (1 - 1/e)-regret of the run, at most; T or more says nothing.
+
+    Examples
+    --------
+    >>> from diminuendo.paper import bounds
+    >>> round(bounds.full_information(n_items=50, slots=5, rounds=100_000, rate=0.01))
+    2956
+    """
     n_items, rounds, rate = checked_run(n_items, rounds, rate)
     slots = _validate.slots(slots, n_items)
     share = 1.0 if rate <= LARGEST_RATE else slots / 8
@@ -35,7 +54,30 @@ def bandit(
     """Algorithm 3: k eta T + k^2 N log N/(gamma eta) + gamma T + extra, for rates up to LARGEST_RATE.
 
     Beyond that rate the first term is k N eta T/8. The bound is the same whether all experts draw again after an
-    exploring round or only the one that learned; what is earned is not. `extra`: what a cap may add, see `cap_excess`.
+    exploring round or only the one that learned; what is earned is not. `extra`: what a cap may add, see
+    `cap_excess`.
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    rate : float
+        eta, above 0.
+    exploring : float
+        gamma, in (0, 1].
+    extra : float, default 0.0
+        What a cap may add, see `cap_excess`.
+
+    Returns
+    -------
+    float
+        Expected (1 - 1/e)-regret of the run, at most; T or more says nothing.
+
+    Examples
+    --------
+    >>> from diminuendo.paper import bounds
+    >>> round(bounds.bandit(50, 5, 10_000_000, rate=0.01, exploring=0.1))
+    6390029
     """
     n_items, rounds, rate = checked_run(n_items, rounds, rate)
     slots, exploring = _validate.slots(slots, n_items), checked_exploring(exploring)
@@ -49,6 +91,20 @@ def cap_excess(rounds: int, exploring: float, cap: int) -> float:
     """T Pr(Bin(T, gamma) > cap): what stopping to explore at `cap` explorations can add to the regret.
 
     For caps of single experts ask with gamma/k, and add it up over the k experts.
+
+    Parameters
+    ----------
+    rounds : int
+        T.
+    exploring : float
+        gamma, in (0, 1].
+    cap : int
+        Maximum number of explorations.
+
+    Returns
+    -------
+    float
+        Theorem P3, c, of docs/maths/paper.md.
     """
     rounds, exploring = _validate.positive_int(rounds, "rounds"), checked_exploring(exploring)
     cap = _validate.whole(cap, 0, None, "cap")
@@ -58,8 +114,22 @@ def cap_excess(rounds: int, exploring: float, cap: int) -> float:
 def presampled_bandit(n_items: int, slots: int, rounds: int, rate: float, explorations: int) -> float:
     """Appendix B.2, given that M exploring rounds were drawn beforehand: `bandit` at gamma = M/T, and a little more.
 
-    The rate depends on M, and given M the chance that the next round explores depends on the past. That adds at most
-    k (pi/2) sqrt(T/M - 1) T/sqrt(T - 1) (erratum 16).
+    The rate depends on M, and given M the chance that the next round explores depends on the past. That adds at
+    most k (pi/2) sqrt(T/M - 1) T/sqrt(T - 1) (erratum 16).
+
+    Parameters
+    ----------
+    n_items, slots, rounds : int
+        N, k and T.
+    rate : float
+        eta, above 0.
+    explorations : int
+        M, from 1 to T.
+
+    Returns
+    -------
+    float
+        Expected (1 - 1/e)-regret of the run, at most; T or more says nothing.
     """
     rounds = _validate.positive_int(rounds, "rounds")
     explorations = _validate.whole(explorations, 1, rounds, "explorations")

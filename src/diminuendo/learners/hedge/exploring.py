@@ -291,7 +291,36 @@ def streeter_golovin_bandit(
     coins: Coins | None = None,
     patience: Patient = None,
 ) -> Learner:
-    """The original, not private: everybody draws in every round."""
+    """Return Algorithm 3 without privacy: every expert draws in every round. Bandit feedback.
+
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    exploring : float
+        Share of rounds that explore, from 0 to 1.
+    rate : float
+        Learning rate of the Hedge experts, per unit of gain.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, optional
+        Feedback window.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
+    References
+    ----------
+    Streeter & Golovin (2008), An online algorithm for maximizing submodular functions, NIPS 21.
+    """
     frame = Frame("streeter-golovin-bandit", n_items, slots, coins=coins, patience=patience)
     share, rate = share_of_rounds(exploring), _validate.positive_float(rate, "rate")
     rules = Rules(share, UNLIMITED, EVERY)

@@ -49,7 +49,60 @@ def fi_dp(
     patience: Patient = None,
     name: str = NAME,
 ) -> Learner:
-    """Algorithm 2 with that rate; `epsilon` and `delta`: what was asked for."""
+    """Return FI-DP, Algorithm 2 of the paper: k ordered Hedge experts with private draws. Full information.
+
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    horizon : int
+        Number of rounds.
+    rate : float
+        Learning rate of the Hedge experts, per unit of gain.
+    epsilon : float
+        Privacy budget that was asked for; `LEARNERS["fi-dp"].for_setting` finds the rate for it.
+    delta : float
+        0 is counted as pure, anything above as zCDP.
+    visits : int, default 1
+        Contribution bound: how many rounds of one user count.
+    ledger : Ledger, optional
+        What is charged. By default a ledger of its own, in memory.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, optional
+        Feedback window.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    OverBudget
+        If the ledger cannot pay for the run.
+    InvalidInput
+        If an argument is out of range.
+
+    Notes
+    -----
+    The run makes k (T - 1) draws of bounded range 2 * rate: (k (T - 1) rate**2 / 2)-zCDP (Theorem P1 of
+    docs/maths/paper.md). `guarantee` states the epsilon that follows. Expected regret at most rate * T + k log N /
+    rate (Theorem P3).
+
+    References
+    ----------
+    Perez-Salazar & Cummings (2021), Differentially private online submodular maximization, AISTATS, Algorithm 2.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> setting = dim.Setting(n_items=20, slots=3, rounds=10_000, feedback="full", epsilon=1.0, delta=1e-6)
+    >>> learner = dim.make("fi-dp", setting, coins=dim.SeededCoins(1))
+    >>> round(learner.parameters["rate"], 5), round(learner.guarantee.epsilon, 3)
+    (0.00127, 1.0)
+    """
     frame = Frame(
         name, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
     )
@@ -90,7 +143,39 @@ def streeter_golovin(
     coins: Coins | None = None,
     patience: Patient = None,
 ) -> Learner:
-    """The original, not private."""
+    """Return Algorithm 2 without privacy: the algorithm of Streeter and Golovin. Full information.
+
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    rate : float
+        Learning rate of the Hedge experts, per unit of gain.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, optional
+        Feedback window.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
+    Notes
+    -----
+    Expected regret at most rate * T + k log N / rate (Theorem P3 of docs/maths/paper.md). Repeated items leave
+    slots empty.
+
+    References
+    ----------
+    Streeter & Golovin (2008), An online algorithm for maximizing submodular functions, NIPS 21.
+    """
     frame = Frame("streeter-golovin", n_items, slots, coins=coins, patience=patience)
     rate = _validate.positive_float(rate, "rate")
     return Learner(FullInformationPolicy(frame, rate, FreeDraws(frame), repeats=True, options={"rate": rate}))

@@ -190,7 +190,50 @@ def fi_pure(
     patience: Patient = 0,
     name: str = NAME,
 ) -> Learner:
-    """Algorithm 2 with PFTAL experts of that curvature."""
+    """Return Algorithm 2 with the purely private experts of Thakurta and Smith. Full information; real arithmetic only.
+
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    horizon : int
+        Number of rounds.
+    epsilon : float
+        Privacy budget.
+    curvature : float
+        Strong convexity of the regulariser of each expert.
+    visits : int, default 1
+        Contribution bound: how many rounds of one user count.
+    ledger : Ledger, optional
+        What is charged. By default a ledger of its own, in memory.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, default 0
+        Feedback window, in rounds. Memory grows with it.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    OverBudget
+        If the ledger cannot pay for the run.
+    InvalidInput
+        If an argument is out of range.
+
+    Notes
+    -----
+    (epsilon, 0)-DP in real arithmetic, epsilon / k for each expert (Theorem P4 of docs/maths/paper.md). The noise
+    is drawn in floats, so this is for study and not for serving users.
+
+    References
+    ----------
+    Perez-Salazar & Cummings (2021), AISTATS, section 3. Thakurta & Smith (2013), (Nearly) optimal algorithms for
+    private online learning in full-information and bandit settings, NIPS 26.
+    """
     frame = Frame(
         name, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
     )

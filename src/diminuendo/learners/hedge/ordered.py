@@ -101,9 +101,47 @@ def ordered_experts(
     coins: Coins | None = None,
     patience: Patient = None,
 ) -> Learner:
-    """k ordered experts, not private.
+    """Return k ordered experts, one per slot. Full information, not private: the yardstick for the price of privacy.
 
-    `rate`: of Hedge experts; None: each finds its own. `expert`: another kind, by its name in `experts.EXPERTS`.
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    rate : float, optional
+        Learning rate of Hedge experts. By default each finds its own.
+    expert : str, default "hedge"
+        Kind of expert, by its name in `experts.EXPERTS`. Other kinds than Hedge are not compiled.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, optional
+        Feedback window.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    InvalidInput
+        If an argument is out of range.
+
+    Notes
+    -----
+    Expected regret O(sqrt(k T log N)) against (1 - 1/e) of the best slate with own rates (Theorem 2 of
+    docs/maths/hedge.md).
+
+    References
+    ----------
+    Streeter & Golovin (2008), An online algorithm for maximizing submodular functions, NIPS 21.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> learner = dim.OrderedExperts(20, 3, coins=dim.SeededCoins(1))
+    >>> learner.guarantee.epsilon, round(learner.regret_bound(10_000))
+    (inf, 1499)
     """
     frame = Frame("hedge", n_items, slots, coins=coins, patience=patience)
     if _validate.one_of(expert, tuple(EXPERTS), "expert") == "hedge":

@@ -1,27 +1,26 @@
-"""What an overlap learner remembers of people, behind one small protocol: people themselves, or sums over them.
+"""What users say when they answer, whose feedback counts, and rewards of each batch, published once it is closed.
 
-This is the private side: what people said goes in here, and comes out only as the answers of a release, each of which
-is paid for, drawn once and durable before anybody sees it. Besides either of them, payoffs are added up by batch.
+This is private: rewards go in here, and come out only as one noisy total per batch, which is charged, drawn once and
+durable before anybody sees it.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo._snapshots import MOST_DEVIATIONS
 from diminuendo._sparse import SparseRows
+from diminuendo._validate import as_float, as_floats
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.overlap.person_walk import Answer
-from diminuendo.learners.overlap.pick import Around, Questions
+from diminuendo.learners.base.decisions import shown
 from diminuendo.learners.overlap.schedule import OverlapPlan
+from diminuendo.objectives.person import Person
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.streams.people import People
-from diminuendo.sums.chains.focus import Focus
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.types import Floats, Ints, Items, Objective
@@ -30,74 +29,27 @@ NOT_HEARD = -1
 """In place of a type: what she says does not count, nor does she where people are counted."""
 
 
-class Asks(NamedTuple):
-    """What people of batches that begin from now on are asked, where they are asked when they come."""
+class Answer(NamedTuple):
+    """The reward; and which items are worth something by themselves, in rising order, with what they are worth."""
 
-    chain: list[int]
-    weights: Ints
-    """Of items, by what is known now."""
-    by_type: Ints | None = None
-    """(types, slots - 1): the chain of each type, EMPTY_SLOT after its last item; None: all have the same."""
+    payoff: float
+    singles: tuple[Ints, Floats] | None = None
+    """None where a row says it."""
 
-
-class Memory(Protocol):
-    """Keeps what people said, and asks them at releases."""
-
-    # Private.
-
-    def came(self, batch: int, types: Ints) -> None:
-        """People of these types came in that batch, whose answers count. Public."""
-
-    def keep(self, person: Objective, said: Answer, batch: int, kind: int) -> None:
-        """One person of that batch and of the type `kind`, and what she said."""
-
-    def keep_rows(self, people: People, low: int, high: int, batch: int, types: Ints) -> None:
-        """The people from `low` to `high` - 1, all of one batch; where there are contexts, their types or NOT_HEARD."""
-
-    def mark(self, rounds: list[int]) -> None:
-        """Those who were kept last came in these rounds."""
-
-    def erase(self, rounds: Ints) -> None:
-        """Drop everybody who came in these rounds, where people are kept; sums stay as they are."""
-
-    def forget(self, before: int) -> None:
-        """Tastes have changed: drop everybody of batches before that one."""
-
-    # The door.
-
-    def begin_release(self, number: int, first: int, focus: Focus) -> Questions:
-        """Begin release `number` of people from batch `first` on; paid for here."""
-
-    def asked_from(self, number: int) -> int | None:
-        """The first batch that release `number` asked, if that was begun before a crash."""
-
-    def ask_about(self, asks: Asks, batch: int) -> None:
-        """People of `batch` will be shown slates picked along these chains: said before the first of them comes."""
-
-    # What a snapshot holds.
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """Arrays of fixed size; restored in place."""
-
-    def extra(self) -> dict[str, NDArray[Any]]:
-        """Arrays of no fixed size."""
-
-    def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
-        """Read what `extra` wrote; refuse what could not have been written."""
-
-    def check(self) -> None:
-        """Refuse arrays, as read from a snapshot, that could not have come about."""
+    def __repr__(self) -> str:
+        return "<Answer>"
 
 
-class AroundMemory(Protocol):
-    """Keeps people, so that they can be asked around a slate that they were not asked about when they came."""
-
-    def begin_around(self, number: int, first: int, slate: Items, focus: Focus) -> Around:
-        """In place of `begin_release`: one question around this slate, at the same price."""
-
-    def asked_around(self, number: int) -> bool | None:
-        """Whether release `number` was begun before a crash, and asked around a slate; None: it was not begun."""
+def answer_of(user: Objective, row: Items, n_items: int) -> Answer | None:
+    """What a user says who was shown `row`; None in the wrong shape. A function may raise whatever it likes."""
+    if type(user) is Person:
+        return Answer(user.value(shown(row)))
+    worth = as_floats(user.gains(()))
+    payoff = as_float(user.value(shown(row)))
+    if worth.shape != (n_items,):
+        return None
+    items = np.flatnonzero(worth > 0)
+    return Answer(payoff, (items, worth[items]))
 
 
 def heard_rows(low: int, high: int, types: Ints) -> tuple[range | Ints, Ints]:

@@ -2,7 +2,7 @@
 
 At each release people answer a chain of questions: what each item is worth by itself; what every item loses when the
 best one joins; and so on; at last what is left. The slate is greedy on what is believed then. Once a slate is a decent
-one, and people are kept, releases ask around it instead: what each item would add to it, and what each shown item keeps
+one, releases ask around it instead: what each item would add to it, and what each shown item keeps
 others from adding; then items are swapped. What is said of items that can still be picked counts more (focus.py).
 
 All of it is public: it is made of what was published (pick.py, around.py, focus.py).
@@ -17,16 +17,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._snapshots import named
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.menu import Menu, OneSlate
 from diminuendo.learners.base.setting import Prior
 from diminuendo.learners.overlap.focus import NextFocus
-from diminuendo.learners.overlap.memory import AroundMemory, Asks, Memory
-from diminuendo.learners.overlap.pick import Picked, SlatePicker, Told
+from diminuendo.learners.overlap.pick import Picked, SlatePicker
 from diminuendo.learners.overlap.running_means import RunningMeans
 from diminuendo.learners.overlap.schedule import OverlapPlan
-from diminuendo.privacy.process_guard import all_or_nothing
+from diminuendo.learners.overlap.stored import PeopleMemory
 from diminuendo.types import EMPTY_SLOT, Ints, Items
 
 SETTLED, CHAINS = 12.0, 2
@@ -53,13 +51,10 @@ class Shown(Protocol):
     def menu(self, first: int, end: int | None, words: int, *, released: bool) -> Menu:
         """What is shown from round `first` on until `end`, unless items change; `released`: after a release."""
 
-    def asks(self) -> Asks | None:
-        """What people who come first are asked; None: nothing is known of that."""
-
     def begin(self, occasion: Occasion) -> Callable[[], Any]:
         """Pay for a release, and say how to make it."""
 
-    def take(self, picked: Any, occasion: Occasion, new: NDArray[np.bool_]) -> Asks:
+    def take(self, picked: Any, occasion: Occasion, new: NDArray[np.bool_]) -> None:
         """Go on from what a release gave; `new`: items that nobody was asked about yet."""
 
     def forget(self) -> None:
@@ -91,16 +86,12 @@ class OneForAll:
         items: ItemAvailability,
         plan: OverlapPlan,
         prior: Prior | None,
-        memory: Memory,
+        memory: PeopleMemory,
         *,
-        around: AroundMemory | None = None,
-        fallback_rows: bool = False,
         chains: int = 1,
     ) -> None:
-        self._items, self._plan, self._prior, self._memory, self._around = items, plan, prior, memory, around
-        self.picker = SlatePicker(
-            items, fallback_rows=fallback_rows, arounds=around is not None, chains=chains
-        )
+        self._items, self._plan, self._prior, self._memory = items, plan, prior, memory
+        self.picker = SlatePicker(items, chains=chains)
         self.focus = NextFocus(items.n_items, items.slots, plan.nu)
         self.slate: Items = np.full(items.slots, EMPTY_SLOT, dtype=np.int32)
         if prior is not None:
@@ -126,33 +117,15 @@ class OneForAll:
         """Whether there is a slate to be shown: by a release, or by a prior."""
         return released or self._prior is not None
 
-    def asks(self) -> Asks | None:
-        """The chain of the slate that is best by a prior: it is known already what people will be asked about."""
-        if self._prior is None:
-            return None
-        shown = self.slate[self.slate != EMPTY_SLOT]
-        worth = np.where(np.isin(shown, self._items.pinned), np.inf, self.picker.gains[shown])
-        order = shown[np.argsort(-worth, kind="stable")]
-        return Asks(order[: len(self.slate) - 1].tolist(), self.focus.weights)
-
     def begin(self, occasion: Occasion) -> Callable[[], Picked]:
         """A chain from the start, or around the slate that is shown."""
         number, first, people, *_ = occasion
-        if self._around is not None:
-            before = self._around.asked_around(number)  # what was charged before a crash stays what it was
-            if self.settled(occasion) if before is None else before:
-                focus = self.focus.of_around(people)
-                return partial(
-                    self.picker.improved, self._around.begin_around(number, first, self.slate, focus)
-                )
+        before = self._memory.asked_around(number)  # what was charged before a crash stays what it was
+        if self.settled(occasion) if before is None else before:
+            around = self._memory.begin_around(number, first, self.slate, self.focus.of_around(people))
+            return partial(self.picker.improved, around)
         questions = self._memory.begin_release(number, first, self.focus.of_chain(people))
-        self.take_in(questions.told)
         return partial(self.picker.slate, questions)
-
-    def take_in(self, told: Sequence[Told]) -> None:
-        """What was published at once, before any question: all of it or nothing."""
-        with all_or_nothing(named("", self.picker.arrays).values() if told else ()):
-            self.picker.take_in(told)
 
     def settled(self, occasion: Occasion) -> bool:
         """Whether the slate that is shown is worth improving: what it earned stands out from noise and prior."""
@@ -164,14 +137,13 @@ class OneForAll:
             and bool((self.slate != EMPTY_SLOT).all())
         )
 
-    def take(self, picked: Picked, occasion: Occasion, new: NDArray[np.bool_]) -> Asks:
+    def take(self, picked: Picked, occasion: Occasion, new: NDArray[np.bool_]) -> None:
         """Go on from what was published, and show the slate."""
         self.picker.take(picked)
         if picked.standing is not None:
             self.focus.follow(picked.standing, occasion.people / self._plan.schedule.ends[0])
             self.focus.widen(new)
         self.slate[:] = picked.slate
-        return Asks(picked.chain, self.focus.weights)
 
     def forget(self) -> None:
         """Tastes have changed: nothing that was published before counts any more."""

@@ -6,7 +6,6 @@ what is believed then decides (belief.py). Everything here was published.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -19,24 +18,11 @@ from diminuendo.learners.overlap.running_means import Measured, RunningMeans
 from diminuendo.types import EMPTY_SLOT, Floats, Items
 
 
-class Told(NamedTuple):
-    """What was published without being asked for: what others lose when `item` joins those before it."""
-
-    item: int | None
-    """None: no item joins, and `found` is what is left after those before."""
-    before: Sequence[int]
-    """In rising order."""
-    found: Measured
-
-
 class Questions(Protocol):
     """One release: singles, then rows, then the rest. None: it cannot be had.
 
     Should something fail in between, the release begins again, and what was published stays what it is.
     """
-
-    told: Sequence[Told]
-    """What was published at once, before any question: to be taken in once."""
 
     def begin(self) -> None:
         """From the start, for the first time or again."""
@@ -80,32 +66,23 @@ class Picked(NamedTuple):
 class SlatePicker:
     """Means of everything published, by question; and what items were believed to add to the last slate.
 
-    `fallback_rows`: whether a row that was not measured is replaced by the row of that item after another set.
-    `arounds`: whether there will be releases around slates; `chains`: how many there may be at once.
+    `chains`: how many there may be at once.
     """
 
-    def __init__(
-        self, items: ItemAvailability, *, fallback_rows: bool, arounds: bool, chains: int = 1
-    ) -> None:
+    def __init__(self, items: ItemAvailability, *, chains: int = 1) -> None:
         n_items, slots = items.n_items, items.slots
-        self._items, self.fallback_rows = items, fallback_rows
+        self._items = items
         self.gains: Floats = np.zeros(n_items)
         self.worth = RunningMeans(1, 1, n_items)
         self.rows = RunningMeans(slots * (1 + chains), slots + 1, n_items)
         self.rests = RunningMeans(3 + chains, slots, n_items)
-        self._around = RunningMeans(int(arounds), slots, n_items, parts=slots + 1)
-        self.means = (self.worth, self.rows, self.rests, *([self._around] if arounds else []))
+        self._around = RunningMeans(1, slots, n_items, parts=slots + 1)
+        self.means = (self.worth, self.rows, self.rests, self._around)
 
     def begin_with(self, scores: Floats, people: float, sigma: float) -> None:
         """A public prior, as if it had been measured."""
         self.worth.add([0], Measured(scores * people, np.full(len(scores), people), sigma))
         self.gains[:] = scores
-
-    def take_in(self, told: Iterable[Told]) -> None:
-        """Rows and rests that were published before the first item is picked."""
-        for item, before, found in told:
-            means, key = (self.rests, [*before]) if item is None else (self.rows, [*before, item])
-            means.add(key, found)
 
     def slate(self, asked: Questions) -> Picked:
         """The slate that is greedy on what is believed with these answers. Nothing is changed until `take`."""
@@ -118,7 +95,7 @@ class SlatePicker:
                 measured = means.would_be(key, found)
             else:
                 measured = means.get(key)
-            if means is self.rows and (found is not None or self.fallback_rows):
+            if means is self.rows and found is not None:
                 measured = means.with_others(key, measured)
             (row,), (deviation,) = measured
             return row, deviation

@@ -1,6 +1,6 @@
 """Overlap greedy's policy: answers of releases in, beliefs and slates out; the parts are given.
 
-Private is what `memory` and `payoffs` hold (memory.py, stored.py, running.py). What is shown between releases, and what
+Private is what `memory` and `payoffs` hold (stored.py, memory.py). What is shown between releases, and what
 the next release asks, is the part `shown`: one slate for everybody (one_for_all.py), or one for each type of people
 (contexts/one_per_type.py). It is made of what was published. Besides, one number per batch is published, the payoff,
 which tells whether tastes have changed (drift.py): then memory begins anew.
@@ -24,12 +24,13 @@ from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.menu import Chooser, Menu
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.setting import Prior
+from diminuendo.learners.base.users import NO_ROUND
 from diminuendo.learners.health import EARLY, LEARNED, LEAST, LED, GaussianNoise, Signal, floor_for
 from diminuendo.learners.overlap.drift import DriftTest
-from diminuendo.learners.overlap.memory import NOT_HEARD, Asks, Memory, PayoffMemory
+from diminuendo.learners.overlap.memory import NOT_HEARD, PayoffMemory, answer_of
 from diminuendo.learners.overlap.one_for_all import Occasion, Shown
-from diminuendo.learners.overlap.person_walk import PersonWalk
 from diminuendo.learners.overlap.schedule import OverlapPlan
+from diminuendo.learners.overlap.stored import PeopleMemory
 from diminuendo.offline.rules import SlateRules
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Composed, Event
@@ -44,7 +45,7 @@ WISHES, PAYOFFS = "what items are worth, alone and together", "has taste changed
 
 @dataclass(frozen=True)
 class PublicParts:
-    """All that follows from the arguments of an overlap learner, before anybody comes."""
+    """All that follows from the arguments of overlap greedy, before anybody comes."""
 
     frame: Frame
     budget: Budget
@@ -102,7 +103,9 @@ class OverlapPolicy(MenuPolicy):
     budget: Budget
     signal: Signal
 
-    def __init__(self, public: PublicParts, memory: Memory, payoffs: PayoffMemory, shown: Shown) -> None:
+    def __init__(
+        self, public: PublicParts, memory: PeopleMemory, payoffs: PayoffMemory, shown: Shown
+    ) -> None:
         self.frame, self.budget, self.plan, self.items = (
             public.frame,
             public.budget,
@@ -118,11 +121,8 @@ class OverlapPolicy(MenuPolicy):
         self._memory, self._payoffs, self._shown = memory, payoffs, shown
         self._drift = DriftTest()
         self.signal = Signal(self._floor())
-        self._walk = PersonWalk(self.frame.n_items)
         self._position = Position()
         self._begun: Callable[[], Any] | None = None  # a release that is paid for and not finished yet
-        if (asks := shown.asks()) is not None:
-            self._ask_about(asks, release=0)
         self._chooser = self._next_menu().chooser()
 
     # What is promised.
@@ -159,14 +159,6 @@ class OverlapPolicy(MenuPolicy):
         batches = np.searchsorted(ends, first + np.flatnonzero(counts), side="right")
         for batch in np.unique(batches).tolist():
             self._memory.came(batch, types[counts][batches == batch])
-
-    def _ask_about(self, asks: Asks, release: int) -> None:
-        """Everybody of batches that begin from now on is asked so, until that release is made."""
-        schedule, (batch, begun) = self.plan.schedule, self._now()
-        until = self.frame.published_at(schedule.ends[min(release, len(schedule) - 1)]) or schedule.rounds
-        last = schedule.batch_of(min(until, schedule.rounds) - 1)
-        for each in range(batch + begun, last + 1):
-            self._memory.ask_about(asks, batch=each)
 
     # Public: the items change.
 
@@ -231,8 +223,7 @@ class OverlapPolicy(MenuPolicy):
             if (old := self.plan.kept_from(number + 1)) > self.plan.kept_from(number):
                 with guard.all_or_broken():
                     self._memory.forget(old)
-            asks = self._shown.take(picked, occasion, self.items.first_batch > number)
-            self._ask_about(asks, number + 1)
+            self._shown.take(picked, occasion, self.items.first_batch > number)
             if number == 0:  # where rounds are chosen elsewhere, the menu takes effect a little later
                 ahead = 0 if self.frame.patience.seconds is None else self.frame.patience.ahead
                 self.signal.array[LEARNED] = self.frame.rounds + ahead
@@ -263,7 +254,7 @@ class OverlapPolicy(MenuPolicy):
 
     def _public_arrays(self) -> Iterable[NDArray[Any]]:
         """All arrays of what is public that a release may change."""
-        return named("", self._public_state()).values()
+        return named("", self.state()).values()
 
     def _look_at_payoffs(self, number: int) -> None:
         """Publish what this batch earned, and see whether tastes have changed. At first, slates are random."""
@@ -294,32 +285,28 @@ class OverlapPolicy(MenuPolicy):
     # Private: what people say is for the next release.
 
     def learn(self, place: int, answer: Objective) -> None:
-        """Add up her payoff, and remember what she wants, unless her batch is forgotten."""
+        """Add up the reward, and store the user, unless their batch is forgotten."""
         self._learn(place, answer)
 
-    def _learn(self, place: int, answer: Objective) -> bool:
-        """As `learn`; whether she is remembered."""
+    def _learn(self, place: int, answer: Objective, number: int = NO_ROUND) -> None:
+        """As `learn`, of a user who can be erased by the round `number`."""
         decisions = self.frame.decisions
-        batch = self.plan.schedule.batch_of(decisions.round_at(place))
-        row, first_batch = decisions.rows[place], self.items.first_batch
+        batch, row = self.plan.schedule.batch_of(decisions.round_at(place)), decisions.rows[place]
         kind = int(decisions.types[place]) if len(decisions.types) else 0
-        said = said_by(lambda: self._walk.along(answer, row, first_batch, batch))
+        said = said_by(lambda: answer_of(answer, row, self.frame.n_items))
         if said is None:
-            return False
+            return
         self._payoffs.add(said.payoff, batch)
-        if batch < self._asked_first(self._position.made):
-            return False
-        with self.frame.guard.all_or_broken():
-            self._memory.keep(answer, said, batch, kind)
-        return True
+        if batch >= self._asked_first(self._position.made):
+            with self.frame.guard.all_or_broken():
+                self._memory.keep(answer, batch, kind, number, said.singles)
 
     def learn_all(self, places: Ints, answers: Sequence[Objective] | People) -> None:
         """As `learn`, each with the round in which she came; many people of one table and batch together."""
         rounds = self.frame.decisions.rounds_at(places)
         if not isinstance(answers, People):
             for place, number, answer in zip(places.tolist(), rounds.tolist(), answers, strict=True):
-                if self._learn(place, answer):
-                    self._memory.mark([number])
+                self._learn(place, answer, number)
             return
         order = np.argsort(rounds)
         people, places, rounds = answers[order], places[order], rounds[order]
@@ -334,8 +321,7 @@ class OverlapPolicy(MenuPolicy):
         if batch >= self._asked_first(self._position.made):
             types = decisions.types[places] if len(decisions.types) else NOBODY
             with self.frame.guard.all_or_broken():
-                self._memory.keep_rows(people, 0, len(people), batch, types)
-                self._memory.mark(rounds.tolist())
+                self._memory.keep_rows(people, 0, len(people), batch, types, rounds)
 
     def erase(self, rounds: Ints) -> None:
         """Releases that are not begun do not ask the people of these rounds."""
@@ -386,17 +372,13 @@ class OverlapPolicy(MenuPolicy):
         return found
 
     def state(self) -> Any:
-        """The slate that is shown, where the run is, what was published; and sums over people, where there are any."""
-        public = self._public_state()
-        return (public, self._memory.arrays) if self._memory.arrays else public
-
-    def _public_state(self) -> Any:
+        """The slate that is shown, where the run is, and what was published."""
         slates, picked, focus = self._shown.arrays
         learned = (picked, self._drift.arrays, self.items.arrays, focus)
         return slates, self._position.array, self._payoffs.earned, learned
 
     def extra(self) -> dict[str, NDArray[Any]]:
-        """People, where they are kept, and payoffs."""
+        """Users and their rewards."""
         if self._payoffs.published != self._position.payoffs_seen:
             raise InvalidInput("A release is under way that could not be kept; call release() again first.")
         return self._memory.extra() | {"payoffs": self._payoffs.written(), "health": self.signal.array}
@@ -423,5 +405,4 @@ class OverlapPolicy(MenuPolicy):
         )
         if not sound:
             raise InvalidInput("The snapshot holds releases that could not have been made; it was altered.")
-        self._memory.check()
         self._chooser = self._next_menu().chooser()

@@ -1,29 +1,26 @@
-"""The two overlap learners, put together of their parts: one keeps people, the other sums over them."""
+"""Overlap greedy, put together of its parts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.engines import Engine, engine_called
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Objectives
 from diminuendo.learners.base.frame import LONGEST, Frame
 from diminuendo.learners.base.items import ItemAvailability
-from diminuendo.learners.base.kept.engines import Engine, engine_called
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.setting import checked_prior
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
 from diminuendo.learners.overlap.contexts.one_per_type import OnePerType
-from diminuendo.learners.overlap.contexts.running import TypedSumsMemory
 from diminuendo.learners.overlap.memory import PayoffMemory
 from diminuendo.learners.overlap.one_for_all import OneForAll, Shown
 from diminuendo.learners.overlap.policy import OverlapPolicy, PublicParts
-from diminuendo.learners.overlap.running import SumsMemory
-from diminuendo.learners.overlap.schedule import OverlapPlan, overlap_plan, plan_of_sums
+from diminuendo.learners.overlap.schedule import OverlapPlan, overlap_plan
 from diminuendo.learners.overlap.stored import PeopleMemory
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.privacy.budget import Budget
@@ -63,161 +60,96 @@ def overlap_greedy(
     sample: int = 1,
     engine: str | Engine | None = None,
 ) -> Learner:
-    """Overlap greedy: keeps people, asks them again at every release, and follows greedy on what they said, with noise.
+    """Return overlap greedy: noisy greedy over stored users at a few dozen releases. Full information.
 
-    At each of a few dozen releases, at times fixed beforehand, all people who are kept answer one chain of questions.
-    First what each item is worth by itself; noise is added, and the best item is picked. Then what every other item
-    loses when that one is shown, with noise; and so on, and at last what is left. Rows and rest of one person come out
-    of her singles, so the whole chain costs no more than twice the first question, whatever k is. People of earlier
-    releases are asked again with weights whose squares add up, and averages over releases then have noise that falls
-    like 1 / (people so far). The slate is shown to everybody until the next release; in the first batch slates are
-    random.
+    At each release, at times fixed beforehand, all stored users answer one greedy query sequence. First the
+    singleton values of all items; noise is added, and the best item is picked. Then the marginal losses when that
+    item is shown, with noise; and so on, and at last the residual. Losses and residual of one user come out of
+    their singleton values, so the whole sequence costs no more than twice the first query, whatever k is. Users of
+    earlier releases are queried again with weights whose squares add up, and averages over releases then have noise
+    that falls like 1 / (users so far). The slate is shown to all users until the next release; in the first batch
+    slates are random.
 
-    What people say counts more for items that can still be picked, as far as was published (a focus). Once the slate is
-    a good one, releases ask around it: what each item would add, and what each shown item keeps others from adding.
-    Items are swapped that are surely better.
+    Queries put more weight on items that can still be picked, as far as is published (query weights). Once the
+    slate is good, releases query around it: what each item would add, and what each shown item keeps others from
+    adding. Items that are surely better are swapped in. One noisy total of rewards per batch tells whether tastes
+    have drifted: then memory begins anew.
 
-    One number per batch besides, the payoff, tells whether tastes have changed: then memory begins anew.
-
-    Regret     proved for people of one taste whose singles are not clipped, and for greedy on the last release alone:
-               of order k^(3/2) sigma log T (docs/maths/overlap.md, Theorem O3). For users who want several items it is
-               about their clipped objectives. No bound against an adversary.
-    Guarantee  every release is paid for before it is drawn; rounded Gaussian noise (docs/maths/overlap.md, Theorems O1,
-               F1 and F2).
-    Assumes    nothing about people: singles are clipped to length 1, rows by a running minimum. One answer per round.
-    Memory     people themselves, as rows or functions, are kept as long as the learner lives or until tastes change;
-               with a retention, for that number of rounds, and until these are settled.
+    Regret     proved for users of one taste whose singletons are not clipped, and for greedy on the last release
+               alone: of order k^(3/2) sigma log T (docs/maths/overlap.md, Theorem O3). For users who want several
+               items it is about their clipped objectives. No bound against an adversary.
+    Guarantee  (epsilon, delta)-DP, replacing `visits` rounds of one user. Every release is charged before it is
+               drawn; rounded Gaussian noise (docs/maths/overlap.md, Theorems O1, F1 and F2). With private contexts
+               or exclusions joint DP, in the view of all others (docs/maths/contexts.md, Theorem X1;
+               docs/maths/rules.md, Theorem Y3).
+    Assumes    nothing about users: singletons are clipped to length 1, losses by a running minimum. One feedback
+               per round.
+    Memory     users' rows or functions, as long as the learner lives or until tastes drift; with a retention, for
+               that number of rounds, and until these are closed.
     Excludes   timing, and the memory of the process.
 
-    `horizon`: how many people will come, None where nobody knows. `prior`, counting as `prior_people` people: which
-    share of people each item pleases. `absent`: items that are not there yet. `rules`: what slates must keep to;
-    `eligible`, for each slot its items, is one of them, and may be said by itself. `exclusions`: whether people may
-    exclude items, such as those that they have already. `retention`: for how many rounds people are kept at most, None:
-    for good. `sample`: of how many people one is learned from, by a public coin; all are served. `engine`: where people
-    are kept and asked, "threads", "ray" or one of learners/base/kept/engines.py; what is published is the same.
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    horizon : int or None
+        Number of rounds; None if it is not known.
+    epsilon : float
+        Privacy budget.
+    delta : float
+        Above 0.
+    visits : int, default 1
+        Contribution bound: how many rounds of one user count.
+    prior : sequence of float, optional
+        Public guess of the share of users whom each item pleases.
+    prior_people : int, optional
+        As how many users the prior counts.
+    absent : iterable of int, optional
+        Items that are not available yet.
+    eligible : optional
+        For each slot the items that it may show, if that is the only rule.
+    ledger : Ledger, optional
+        What is charged. By default a ledger of its own, in memory.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, optional
+        Feedback window.
+    contexts : Contexts, optional
+        What is known of users when they arrive.
+    rules : SlateRules, optional
+        What every slate satisfies.
+    exclusions : bool, default False
+        Whether users may exclude items.
+    retention : int, optional
+        For how many rounds a user's data is kept at most. By default as long as the learner lives.
+    sample : int, default 1
+        One in `sample` users is learned from, by a public coin; all are served.
+    engine : {"threads", "ray"} or engine, optional
+        Where stored users' data is evaluated. Results do not depend on it.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    OverBudget
+        If the ledger cannot pay for the run.
+    InvalidInput
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> learner = dim.OverlapGreedy(20, 3, horizon=10_000, epsilon=1.0, delta=1e-6, coins=dim.SeededCoins(1))
+    >>> print(learner.guarantee)
+    (1, 1e-06)-differentially private (replace one round, seeded: for simulation only)
     """
-    place = engine_called(engine)
-    public = _public_parts(
-        "overlap-greedy", n_items, slots, horizon=horizon, epsilon=epsilon, delta=delta, visits=visits, prior=prior,
-        prior_people=prior_people, absent=absent, eligible=eligible, ledger=ledger, coins=coins, patience=patience,
-        contexts=contexts, rules=rules, exclusions=exclusions, retention=retention, sample=sample,
-    )  # fmt: skip
-    paid_on = Ledger(public.budget) if ledger is None else ledger
-    plan, items, known = public.plan, public.items, public.frame.contexts
-    counts = None if known is None else TypeCounts(known, len(plan.schedule))
-    memory = PeopleMemory(public.frame, plan, items, paid_on, CLIP, counts, place)
-    payoffs = _paid_for(plan, paid_on)
-    chains = 1 if known is None else _chains_kept(known.n_types, items)
-    common = OneForAll(items, plan, public.prior, memory, around=memory, chains=chains)
-    shown: Shown = (
-        common if counts is None else OnePerType(items, plan, memory, counts, common, around=memory)
-    )
-    return Learner(OverlapPolicy(public, memory, payoffs, shown))
-
-
-def overlap_sums(
-    n_items: int,
-    slots: int,
-    *,
-    horizon: int | None,
-    epsilon: float,
-    delta: float,
-    visits: int = 1,
-    prior: Sequence[float] | Floats | None = None,
-    prior_people: int | None = None,
-    absent: Iterable[int] = (),
-    eligible: Any = None,
-    ledger: Ledger | None = None,
-    coins: Coins | None = None,
-    patience: Patient = None,
-    contexts: Contexts | None = None,
-    rules: SlateRules | None = None,
-    exclusions: bool = False,
-) -> Learner:
-    """Overlap sums: as overlap greedy, but nobody is kept: what people say is added to a few sums and forgotten.
-
-    Every person of a batch answers one chain of questions: what each item is worth by itself; what the others lose when
-    the best item joins; and so on; at last what is left. The chain is the one by which the slate of her batch was
-    picked. Answers are added to running sums, one for each question, and each release publishes all sums with noise.
-    The next slate is greedy on what is believed then; weights and noise are those of overlap greedy.
-
-    When a new item comes first, nobody was asked what the others lose by it, and the row of that item after another
-    set, if there is one, has to do (running_means.py). That is what it costs to keep nobody: a new chain is learned
-    item by item, release by release.
-
-    With `contexts` each type of people may have a slate of its own, and is asked along the chain by which that was
-    picked. Questions that types share have one sum; besides, singles are added to the sums of her value in each column,
-    and, where contexts are private, people are counted by value.
-
-    Regret     no bound.
-    Guarantee  every release is paid for before it is drawn; rounded Gaussian noise (docs/maths/overlap.md, Theorem O2;
-               with contexts docs/maths/contexts.md, Theorem X1).
-    Assumes    nothing about people: singles are clipped to length 1, rows by a running minimum. One answer per round.
-    Memory     with N items and k slots N x (1 + 2k + 4) running sums and N x (1 + k) sums of the open batch, over
-               people, without noise. Nobody's own answer after observe(); but the sum over one person so far is hers.
-               With T types and V values in all columns together, N x (1 + V + 2 T k) running sums and N x (1 + V + T k)
-               of each batch that is open, at most; less where types share questions. Beyond 2^27 it is refused.
-    Excludes   timing, and the memory of the process.
-
-    `horizon`: how many people will come, None where nobody knows. `prior`, counting as `prior_people` people: which
-    share of people each item pleases. `absent`: items that are not there yet. `rules`: what slates must keep to;
-    `eligible`, for each slot its items, is one of them, and may be said by itself. `exclusions`: whether people may
-    exclude items, such as those that they have already. `contexts`: what is known of people
-    when they come.
-    """
-    public = _public_parts(
-        "overlap-sums", n_items, slots, horizon=horizon, epsilon=epsilon, delta=delta, visits=visits, prior=prior,
-        prior_people=prior_people, absent=absent, eligible=eligible, ledger=ledger, coins=coins, patience=patience,
-        contexts=contexts,
-        rules=rules, exclusions=exclusions,
-    )  # fmt: skip
-    plan, weights = plan_of_sums(public.plan, CLIP)
-    public = replace(public, plan=plan)
-    paid_on = Ledger(public.budget) if ledger is None else ledger
-    frame, items, known = public.frame, public.items, public.frame.contexts
-    if known is None:
-        memory = SumsMemory(frame, plan, weights, items, paid_on, CLIP)
-        payoffs = _paid_for(plan, paid_on)
-        common = OneForAll(items, plan, public.prior, memory, fallback_rows=True)
-        return Learner(OverlapPolicy(public, memory, payoffs, common))
-    counts = TypeCounts(known, len(plan.schedule))
-    by_type = TypedSumsMemory(frame, plan, weights, items, paid_on, CLIP, counts)
-    payoffs = _paid_for(plan, paid_on)
-    chains = _chains_kept(2 * known.n_types, items)
-    common = OneForAll(items, plan, public.prior, by_type, fallback_rows=True, chains=chains)
-    return Learner(OverlapPolicy(public, by_type, payoffs, OnePerType(items, plan, by_type, counts, common)))
-
-
-def _chains_kept(wanted: int, items: ItemAvailability) -> int:
-    """For how many chains means of rows are kept."""
-    return max(1, min(wanted, MOST_ROWS // (2 * items.slots * items.n_items)))
-
-
-def _public_parts(
-    name: str,
-    n_items: int,
-    slots: int,
-    *,
-    horizon: int | None,
-    epsilon: float,
-    delta: float,
-    visits: int,
-    prior: Any,
-    prior_people: int | None,
-    absent: Iterable[int],
-    eligible: Any,
-    ledger: Ledger | None,
-    coins: Coins | None,
-    patience: Patient,
-    rules: Any,
-    exclusions: bool,
-    contexts: Contexts | None = None,
-    retention: int | None = None,
-    sample: int = 1,
-) -> PublicParts:
-    """What both are made of; whatever is refused is so before anything is paid."""
+    place, known = engine_called(engine), as_contexts(contexts)
     frame = Frame(
-        name,
+        "overlap-greedy",
         n_items,
         slots,
         horizon=_validate.positive_int(LONGEST if horizon is None else horizon, "horizon"),
@@ -225,17 +157,30 @@ def _public_parts(
         ledger=ledger,
         coins=coins,
         patience=patience,
-        contexts=as_contexts(contexts),
+        contexts=known,
         exclusions=exclusions,
         sample=sample,
     )
-    kept = None if retention is None else _validate.positive_int(retention, "retention")
+    longest = None if retention is None else _validate.positive_int(retention, "retention")
     budget = Budget(epsilon, delta, unit=frame.unit, accountant="continuous-gaussian")
-    plan = overlap_plan(frame.n_items, None if horizon is None else frame.horizon, budget, CLIP, kept)
-    kept_to = _rules(rules, eligible)
-    items = ItemAvailability(frame.n_items, frame.slots, absent, kept_to, exclusions=frame.exclusions)
-    known = checked_prior(prior, prior_people, frame.n_items, otherwise=plan.schedule.ends[0])
-    return PublicParts(frame, budget, horizon is not None, plan, items, known, kept)
+    plan = overlap_plan(frame.n_items, None if horizon is None else frame.horizon, budget, CLIP, longest)
+    obeyed = _rules(rules, eligible)
+    items = ItemAvailability(frame.n_items, frame.slots, absent, obeyed, exclusions=frame.exclusions)
+    before = checked_prior(prior, prior_people, frame.n_items, otherwise=plan.schedule.ends[0])
+    public = PublicParts(frame, budget, horizon is not None, plan, items, before, longest)
+    paid_on = Ledger(budget) if ledger is None else ledger
+    counts = None if known is None else TypeCounts(known, len(plan.schedule))
+    memory = PeopleMemory(frame, plan, items, paid_on, CLIP, counts, place)
+    payoffs = _paid_for(plan, paid_on)
+    chains = 1 if known is None else _chains_kept(known.n_types, items)
+    common = OneForAll(items, plan, before, memory, chains=chains)
+    shown: Shown = common if counts is None else OnePerType(items, plan, memory, counts, common)
+    return Learner(OverlapPolicy(public, memory, payoffs, shown))
+
+
+def _chains_kept(wanted: int, items: ItemAvailability) -> int:
+    """For how many chains means of rows are kept."""
+    return max(1, min(wanted, MOST_ROWS // (2 * items.slots * items.n_items)))
 
 
 def _rules(rules: Any, eligible: Any) -> SlateRules | None:
@@ -268,12 +213,4 @@ OverlapGreedy = Entry(
         "first: loses least where tastes are steady or rarely change",
         keeps_people=True,
     ),
-)
-
-OverlapSums = Entry(
-    "overlap-sums",
-    overlap_sums,
-    reads=Objectives.kinds,
-    summary="as overlap-greedy, but keeps sums of what people said, and nobody; private",
-    advice=Advice("(ε, δ)", "-", "sums", "where no single user may be stored"),
 )

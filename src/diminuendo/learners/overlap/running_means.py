@@ -5,9 +5,7 @@ to its sum at most, so the mean is sum / units; it is 0 where nobody was asked. 
 item by item. A question may have several parts, published together with the same noise.
 
 *Rows of other sets.* What others lose by an item after one set is about what they lose by it after another. So rows of
-the same item after other sets take part, each as a measurement that is off by about a third of itself. Where people are
-not kept, and nobody was asked about just this set, they are all there is. An item that never joined any chain is taken
-to cost the others nothing.
+the same item after other sets take part, each as a measurement that is off by about a third of itself.
 """
 
 from __future__ import annotations
@@ -136,32 +134,6 @@ class RunningMeans:
                 weight = np.hypot(apart, OFF * np.maximum(other, 0.0)) ** -2.0
                 total, precision = total + weight * other, precision + weight
         return _divided(total, precision)
-
-    def with_others_each(
-        self, keys: Sequence[Sequence[int]], measured: tuple[Floats, Floats]
-    ) -> tuple[Floats, Floats]:
-        """(keys, items): as `with_others` for many keys of one part."""
-        mean, deviation = measured
-        precision = deviation**-2.0
-        total = np.where(precision > 0, mean, 0.0) * precision
-        after = dict[int, dict[frozenset[int], int]]()  # for each item the sets that it joined, and where
-        for place in np.flatnonzero(self._used[:-1] > 0).tolist():
-            *before, item = [other for other in self._keys[place].tolist() if other >= 0]
-            after.setdefault(item, {})[frozenset(before)] = place
-        asked = dict[int, list[int]]()
-        for number, key in enumerate(keys):
-            asked.setdefault(key[-1], []).append(number)
-        for item in asked.keys() & after.keys():
-            sets, numbers = after[item], asked[item]
-            other, apart = _divided(
-                self._sums[list(sets.values()), 0], self._precisions[list(sets.values()), 0]
-            )
-            weight = np.hypot(apart, OFF * np.maximum(other, 0.0)) ** -2.0
-            here = {before: row for row, before in enumerate(sets)}
-            own = np.array([here.get(frozenset(keys[number][:-1]), len(here)) for number in numbers])
-            for whole, part in ((total, weight * other), (precision, weight)):
-                whole[numbers] += part.sum(axis=0) - np.vstack([part, np.zeros(part.shape[1])])[own]
-        return _divided(total, np.maximum(precision, 0.0))
 
     def _nothing(self) -> tuple[Floats, Floats]:
         _, parts, size = self._sums.shape

@@ -23,7 +23,7 @@ little within factors of two. A learner never fits them to the stream that it pr
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -32,8 +32,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.frame import LONGEST
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import ContinuousGaussian, NormalColumns
-from diminuendo.sums.chains.cost import partition, release_cost, squared_shifts
-from diminuendo.sums.chains.weights import UNIT, RunningWeights, running_weights
+from diminuendo.sums.chains.cost import UNIT, partition, release_cost, squared_shifts
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Ints
@@ -112,19 +111,6 @@ def overlap_plan(
     first_noise = sigmas[0][0] / (clip.ticks * UNIT) if sigmas else 0.0
     shifts = squared_shifts(n_items, clip)
     return OverlapPlan(schedule, weights, tuple(sigmas), shifts, drift, nu, first_noise, begins)
-
-
-def plan_of_sums(plan: OverlapPlan, clip: Clip) -> tuple[OverlapPlan, RunningWeights]:
-    """The same releases with the same noise per person for running sums: people are added more often, and noise grows.
-
-    Besides, how often people of each batch are added.
-    """
-    running = running_weights(plan.schedule, plan.releases, clip)
-    sigmas = tuple(
-        (one / UNIT * grown, other / UNIT * grown)
-        for (one, other), grown in zip(plan.sigmas, running.growth.tolist(), strict=True)
-    )
-    return replace(plan, weights=running.matrix(len(plan.schedule)), sigmas=sigmas), running
 
 
 def longest_batch(retention: int, rounds: int | None) -> int:

@@ -1,15 +1,13 @@
-"""Memory of people themselves: they are kept, and asked again at every release.
+"""Memory of users: they are stored, and queried at every release.
 
-What items are worth to a person by themselves is clipped at each release and bounds all that is published about her;
-and she herself, a row or a function, can be asked what items lose as others join, or what they add around a slate
-(learners/base/kept/). Rows and rest of one person come out of her singles, so a whole chain costs no more than twice
-the first question, whatever k is.
+What items are worth to a user by themselves is clipped at each release and bounds all that is published about them; a
+row or a function can be queried what items lose as others join, or what they add around a slate (participants.py).
+Rows and rest of one user come out of their singles, so a whole chain costs no more than twice the first query, whatever
+k is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -17,15 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.engines import Engine, Threads
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.items import ItemAvailability
-from diminuendo.learners.base.kept.engines import Engine, Here, KeptPeople
-from diminuendo.learners.base.kept.one_place import Arrived
+from diminuendo.learners.base.users import NO_ROUND, UserStore
 from diminuendo.learners.overlap.contexts.cells import Asked, ReleasedCells
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
-from diminuendo.learners.overlap.memory import Asks, heard_rows
-from diminuendo.learners.overlap.person_walk import Answer
-from diminuendo.learners.overlap.pick import Told
+from diminuendo.learners.overlap.memory import heard_rows
+from diminuendo.learners.overlap.participants import StoredParticipants, Terms
 from diminuendo.learners.overlap.running_means import Measured, units_since
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.ledger import Ledger
@@ -35,7 +32,7 @@ from diminuendo.sums.chains.around import AroundRelease
 from diminuendo.sums.chains.cells import CellRelease, SharedFocus, ValueColumn
 from diminuendo.sums.chains.cost import asked_around, asked_from
 from diminuendo.sums.chains.focus import Focus
-from diminuendo.sums.chains.people.frozen import AskedPeople, PeopleLost
+from diminuendo.sums.chains.people.participants import Participants
 from diminuendo.sums.chains.release import ChainRelease, Joined, OtherChain
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.clip import Clip
@@ -43,7 +40,7 @@ from diminuendo.types import Floats, Ints, Items, Objective
 
 
 class PeopleMemory:
-    """Everybody since memory began: her values and herself, in step."""
+    """Everybody since memory began."""
 
     def __init__(
         self,
@@ -58,17 +55,22 @@ class PeopleMemory:
         self._frame, self._plan, self._items, self._clip, self._counts = frame, plan, items, clip, counts
         columns = [] if counts is None else map(ValueColumn, counts.contexts.sizes, counts.values.T.copy())
         self._values = StoredPeople(
-            frame.n_items, schedule=plan.schedule, ledger=ledger, clip=clip, columns=list(columns)
+            frame.n_items,
+            schedule=plan.schedule,
+            ledger=ledger,
+            clip=clip,
+            columns=list(columns),
+            asked=lambda weights, factors: self._asked(weights, factors),
         )
-        room = (engine or Here()).room
-        self._kept: KeptPeople = room(frame.n_items, clip, self._values.entries)
+        self.users = UserStore(frame.n_items, self._values.n_types)
+        self._engine = engine or Threads()
 
     def __repr__(self) -> str:
         return f"<PeopleMemory, {self._frame.n_items} items>"
 
     def __len__(self) -> int:
-        """How many are kept: as private as whether somebody answered."""
-        return len(self._kept)
+        """How many users are stored: as private as whether somebody answered."""
+        return len(self.users)
 
     # Private.
 
@@ -77,34 +79,38 @@ class PeopleMemory:
         if self._counts is not None:
             self._counts.came(batch, types)
 
-    def keep(self, person: Objective, said: Answer, batch: int, kind: int = 0) -> None:
-        """One person of that batch and of the type `kind`, and what she said."""
+    def keep(
+        self,
+        user: Objective,
+        batch: int,
+        kind: int = 0,
+        round: int = NO_ROUND,
+        said: tuple[Ints, Floats] | None = None,
+    ) -> None:
+        """Store a user of that batch and of the context id `kind`; `said`: as `UserStore.add` takes it."""
         self._values.admit(1, batch)
-        self._kept.keep(person, said.items, said.worth, batch, kind)
+        self.users.add(user, batch, kind, round, *([] if said is None else [said]))
 
-    def keep_rows(self, people: People, low: int, high: int, batch: int, types: Ints) -> None:
-        """The people from `low` to `high` - 1, all of one batch, and their types, if there are contexts."""
+    def keep_rows(
+        self, people: People, low: int, high: int, batch: int, types: Ints, rounds: Ints | int = NO_ROUND
+    ) -> None:
+        """Store the users from `low` to `high` - 1, all of one batch, and their types, if there are contexts."""
         rows, kinds = heard_rows(low, high, types)
         self._values.admit(len(rows), batch)
-        missing = self._items.first_batch > batch
-        kinds = kinds if len(kinds) else np.zeros(len(rows), dtype=np.int64)
-        self._kept.keep_rows(Arrived(people.family, people.table, rows, batch, kinds, missing, people.again))
-
-    def mark(self, rounds: list[int]) -> None:
-        """Those who were kept last came in these rounds."""
-        self._kept.mark(rounds)
+        self.users.add_rows(people.family, people.table, rows, batch, kinds if len(kinds) else 0, rounds)
 
     def erase(self, rounds: Ints) -> None:
         """Drop everybody who came in these rounds: as if they had said nothing, for releases that are not begun."""
-        self._kept.erase(rounds)
+        self.users.erase(rounds)
 
     def forget(self, before: int) -> None:
         """Tastes have changed: drop everybody of batches before that one."""
-        self._kept.forget(before)
+        self.users.forget(before)
 
-    def _asked(self, weights: Ints, factors: Floats) -> AskedPeople:
+    def _asked(self, weights: Ints, factors: Floats) -> Participants:
         """Everybody, as they are now."""
-        return self._kept.begin(weights, factors)
+        terms = Terms(weights, factors, self._items.first_batch.copy(), self._clip)
+        return StoredParticipants(self.users.blocks, self.users.functions, terms, self._engine)
 
     # The door.
 
@@ -112,9 +118,7 @@ class PeopleMemory:
         """Begin release `number` of people from batch `first` on; paid for here."""
         secret, (weights, units) = self._frame.secret, self._weights(number, first)
         with self._frame.guard.answers:  # who has answered is frozen for the whole release
-            release = self._values.focused(
-                number, weights, self._plan.sigmas[number], focus, secret, self._asked
-            )
+            release = self._values.focused(number, weights, self._plan.sigmas[number], focus, secret)
         return StoredQuestions(release, units * release.factors, secret)
 
     def begin_around(self, number: int, first: int, slate: Items, focus: Focus) -> StoredAround:
@@ -123,9 +127,7 @@ class PeopleMemory:
         around = slate.copy()  # items may retire before it is asked
         with self._frame.guard.answers:
             sigmas = self._plan.sigmas[number]
-            release = self._values.around(
-                number, weights, sigmas, around.tolist(), focus, secret, self._asked
-            )
+            release = self._values.around(number, weights, sigmas, around.tolist(), focus, secret)
         return StoredAround(release, units * release.factors, around, secret)
 
     def begin_by_type(
@@ -135,7 +137,7 @@ class PeopleMemory:
         secret, (weights, units) = self._frame.secret, self._weights(number, first)
         with self._frame.guard.answers:
             sigmas = self._plan.sigmas[number]
-            release, cells = self._values.in_contexts(number, weights, sigmas, focus, secret, self._asked)
+            release, cells = self._values.in_contexts(number, weights, sigmas, focus, secret)
         units = units * release.factors
         return StoredQuestions(release, units, secret), self._cells(cells, weights, units)
 
@@ -148,7 +150,7 @@ class PeopleMemory:
         with self._frame.guard.answers:
             sigmas = self._plan.sigmas[number]
             release, cells = self._values.around_in_contexts(
-                number, weights, sigmas, around.tolist(), focus, secret, self._asked
+                number, weights, sigmas, around.tolist(), focus, secret
             )
         units = units * release.factors
         return StoredAround(release, units, around, secret), self._cells(cells, weights, units)
@@ -181,38 +183,23 @@ class PeopleMemory:
         """The first batch that release `number` asked, if that was begun before a crash."""
         return asked_from(self._values.ledger, self._values.name, number)
 
-    def ask_about(self, asks: Asks, batch: int) -> None:
-        """Need not be known: who is kept can be asked about any chain later."""
-
-    # What a snapshot holds: people too. Python functions cannot be written down; who is one is left out.
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """None: people are of no fixed number."""
-        return ()
+    # What a snapshot holds: users too. Python functions cannot be written down; who is one is left out.
 
     def extra(self) -> dict[str, NDArray[Any]]:
-        """Both stores, of those who can be written down."""
-        entries, rows = self._kept.written()
-        return {"stored": np.frombuffer(self._values.packed(entries), dtype=np.uint8)} | rows
+        """Users who can be written down, and how many have come."""
+        return self.users.written() | {"added": np.array([self._values.added])}
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
-        """Keep everybody again; refuse stores that are not in step."""
-        try:
-            entries = self._values.unpacked(found.pop("stored").tobytes())
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InvalidInput(f"The snapshot's people cannot be read: {error}.") from error
-        self._kept.read(entries, found)
-
-    def check(self) -> None:
-        """There are no arrays of fixed size."""
+        """Store everybody again."""
+        added = found.get("added", np.zeros(0))
+        if added.shape != (1,) or not len(found.get("batches", ())) <= added[0] <= self._plan.schedule.rounds:
+            raise InvalidInput("The snapshot holds users who could not have been added; it was altered.")
+        self._values.added = int(added[0])
+        self.users.read(found, len(self._plan.schedule))
 
 
 class StoredQuestions:
     """One release over everybody who is kept. What was published once is the answer ever after."""
-
-    told: Sequence[Told] = ()
-    """Nothing is published before it is asked for."""
 
     def __init__(
         self,
@@ -258,11 +245,9 @@ class StoredQuestions:
         if self._elsewhere or not self._release.goes_on():
             return None
         try:
-            self._release.row_by_type(items, None, self._secret)
+            self._release.row_by_type(items, self._secret)
         except OtherChain:
             self._elsewhere = True
-            return None
-        except PeopleLost:
             return None
         return self._measured(self._release.joined[-1])
 
@@ -279,8 +264,7 @@ class StoredQuestions:
         if self._elsewhere:
             return None
         if self._release.goes_on(rest=True):
-            with suppress(PeopleLost):
-                self._release.rest_by_type(self._secret)
+            self._release.rest_by_type(self._secret)
         found = self._release.what_is_left
         if found is None:
             return None
@@ -306,7 +290,7 @@ class StoredAround:
     def answers(self) -> Measured | None:
         """What was published; None where that was around another slate."""
         try:
-            found = self._release.publish(None, self._secret)
+            found = self._release.publish(self._secret)
         except OtherChain:
             return None
         return Measured(found, self._units, self._release.sigma)

@@ -1,13 +1,13 @@
 """Slate clicks: learns from who clicked first. For click feedback in practice.
 
-As slate totals, but a person can be asked more than one thing, one at a time: whether one of the first e slots was
+As slate totals, but there are several queries, of which each user answers one: whether one of the first e slots was
 clicked, which moves one count by at most 1; or which slot was, which moves two counts by 1 and needs noise of twice the
-scale in each. What is asked is decided with the slate, by public facts: whatever should teach most. Order does not
-change what a slate pays, so items that were shown to few people so far come first, where most people look.
+scale in each. The query is chosen with the slate, by public facts: whatever should teach most. Order does not change
+what a slate earns, so items that were shown to few users so far come first, where most users look.
 
-Guarantee  (epsilon, 0), whatever people click, and whether they do (docs/maths/counts.md, Theorem B2).
-Regret     no bound. `ranked-clicks` has one.
-Assumes    for learning: people who read from the top (streams/clicks.py), much alike in the long run.
+Guarantee  (epsilon, 0), whatever users click, and whether they do (docs/maths/counts.md, Theorem B2).
+Regret     no bound.
+Assumes    for learning: users who read from the top (streams/clicks.py), much alike in the long run.
 """
 
 from __future__ import annotations
@@ -126,12 +126,62 @@ def slate_clicks(
     rules: SlateRules | None = None,
     exclusions: bool = False,
 ) -> Learner:
-    """Learns from noisy counts of clicks on slates, each person in one of them.
+    """Return slate clicks: learns from noisy histograms of clicks, one release per slate. Click feedback.
 
-    `horizon`: how many rounds there will be, or None where nobody knows. `prior`: what is known of items beforehand,
-    the share of people each of them pleases; it counts as `prior_people` people. `absent`: items that are not there
-    yet. `rules`: what slates must keep to. `exclusions`: whether people may exclude
-    items; the answer of who is shown another slate for that does not count.
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    horizon : int or None
+        Number of rounds; None if it is not known.
+    epsilon : float
+        Privacy budget.
+    visits : int, default 1
+        Contribution bound: how many rounds of one user count.
+    prior : sequence of float, optional
+        Public guess of the share of users whom each item pleases.
+    prior_people : int, optional
+        As how many users the prior counts.
+    ledger : Ledger, optional
+        What is charged. By default a ledger of its own, in memory.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, optional
+        Feedback window.
+    contexts : Contexts, optional
+        What is known of users when they arrive.
+    absent : iterable of int, optional
+        Items that are not available yet.
+    rules : SlateRules, optional
+        What every slate satisfies.
+    exclusions : bool, default False
+        Whether users may exclude items. The feedback of users who are shown another slate for that is not counted.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    OverBudget
+        If the ledger cannot pay for the run.
+    InvalidInput
+        If an argument is out of range.
+
+    Notes
+    -----
+    (epsilon, 0)-DP for any feedback and any number of blocks, replacing `visits` rounds of one user (Theorem B2 of
+    docs/maths/counts.md; with contexts Theorems B3 and B4 of docs/maths/contexts-counts.md). Each user enters one
+    release, so nothing is composed. No regret bound.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> learner = dim.SlateClicks(20, 3, horizon=10_000, epsilon=1.0, visits=2, coins=dim.SeededCoins(1))
+    >>> round(learner.guarantee.epsilon, 6), learner.guarantee.delta, learner.guarantee.neighbours
+    (1.0, 0.0, "replace one user's 2 rounds")
     """
     return slate_learner(
         "slate-clicks", FirstClicks(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, prior=prior,

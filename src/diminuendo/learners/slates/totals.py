@@ -1,12 +1,12 @@
-"""Slate totals: learns from one number per person what slates are worth. For bandit feedback in practice.
+"""Slate totals: learns from one number per user what slates are worth. For bandit feedback in practice.
 
-Each person is shown one slate of the open block, and her payoff is added to that slate's total, which is published once
+Each user is shown one slate of the open block, and their reward is added to that slate's total, which is published once
 with noise. A total about a whole slate has no more noise than one about a single item, whatever the number of items,
-slots and people; which item it was is worked out from totals of slates that overlap.
+slots and users; which item it was is inferred from totals of slates that overlap.
 
-Guarantee  (epsilon, 0), whatever people say (docs/maths/counts.md, Theorem B2).
-Regret     no bound. `bandit-blocks` has one.
-Assumes    for learning: people much alike in the long run, with values that a few numbers can tell (model.py).
+Guarantee  (epsilon, 0), whatever users report (docs/maths/counts.md, Theorem B2).
+Regret     no bound.
+Assumes    for learning: users much alike in the long run, with values that a few numbers can describe (model.py).
 """
 
 from __future__ import annotations
@@ -90,12 +90,62 @@ def slate_totals(
     rules: SlateRules | None = None,
     exclusions: bool = False,
 ) -> Learner:
-    """Learns from noisy totals of slates, each person in one of them.
+    """Return slate totals: learns from noisy totals of rewards, one release per slate. Bandit feedback.
 
-    `horizon`: how many rounds there will be, or None where nobody knows. `prior`: what is known of items beforehand,
-    the share of people each of them pleases; it counts as `prior_people` people. `absent`: items that are not there
-    yet. `rules`: what slates must keep to. `exclusions`: whether people may exclude
-    items; the answer of who is shown another slate for that does not count.
+    Parameters
+    ----------
+    n_items : int
+        Number of items.
+    slots : int
+        Number of items in a slate.
+    horizon : int or None
+        Number of rounds; None if it is not known.
+    epsilon : float
+        Privacy budget.
+    visits : int, default 1
+        Contribution bound: how many rounds of one user count.
+    prior : sequence of float, optional
+        Public guess of the share of users whom each item pleases.
+    prior_people : int, optional
+        As how many users the prior counts.
+    ledger : Ledger, optional
+        What is charged. By default a ledger of its own, in memory.
+    coins : Coins, optional
+        Randomness. By default SystemCoins.
+    patience : Patience or int, optional
+        Feedback window.
+    contexts : Contexts, optional
+        What is known of users when they arrive.
+    absent : iterable of int, optional
+        Items that are not available yet.
+    rules : SlateRules, optional
+        What every slate satisfies.
+    exclusions : bool, default False
+        Whether users may exclude items. The feedback of users who are shown another slate for that is not counted.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    OverBudget
+        If the ledger cannot pay for the run.
+    InvalidInput
+        If an argument is out of range.
+
+    Notes
+    -----
+    (epsilon, 0)-DP for any feedback and any number of blocks, replacing `visits` rounds of one user (Theorem B2 of
+    docs/maths/counts.md; with contexts Theorems B3 and B4 of docs/maths/contexts-counts.md). Each user enters one
+    release, so nothing is composed. No regret bound.
+
+    Examples
+    --------
+    >>> import diminuendo as dim
+    >>> learner = dim.SlateTotals(20, 3, horizon=10_000, epsilon=1.0, visits=2, coins=dim.SeededCoins(1))
+    >>> round(learner.guarantee.epsilon, 6), learner.guarantee.delta, learner.guarantee.neighbours
+    (1.0, 0.0, "replace one user's 2 rounds")
     """
     return slate_learner(
         "slate-totals", Totals(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, prior=prior,

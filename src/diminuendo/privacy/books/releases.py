@@ -1,8 +1,7 @@
 """Releases: every published vector is drawn once, and is on disk before anybody sees it.
 
-Noise that is drawn twice for the same sum is another release, which nobody paid for. So a release has a name; the
-first to ask for it draws, keeps and publishes; whoever asks again, after a crash or from an old snapshot, gets what
-was kept. A crash between drawing and keeping loses a vector that nobody saw.
+A release has a name. The first caller draws, stores and publishes; later callers, after a crash or from an older
+snapshot, get what was stored. A crash between drawing and storing loses a vector that nobody saw.
 """
 
 from __future__ import annotations
@@ -54,9 +53,28 @@ def unpacked(content: bytes, where: object) -> Ints:
 
 
 class Releases:
-    """What was published, by name; in memory, or in a folder of files that survive the process.
+    """Write-once storage of published vectors, by name; in memory or in a folder.
 
-    A folder belongs to one process at a time: the one that holds the ledger.
+    Parameters
+    ----------
+    folder : str or Path, optional
+        Where files are kept. By default releases are in memory and end with the process.
+
+    Notes
+    -----
+    Noise that is drawn twice for the same sum would be a second release that nobody paid for. So the first call of
+    `once` draws and stores, and every later call returns the stored vector. A folder belongs to the process that
+    holds the ledger.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from diminuendo.privacy import Releases
+    >>> releases = Releases()
+    >>> int(releases.once("sum.0", lambda: np.array(3))), int(releases.once("sum.0", lambda: np.array(4)))
+    (3, 3)
+    >>> releases.names()
+    ['sum.0']
     """
 
     __getstate__ = refuse_copies
@@ -73,21 +91,40 @@ class Releases:
         return f"<Releases in {self._folder or 'memory'}>"
 
     def check(self, name: str) -> None:
-        """Refuse names that could not be those of files."""
+        """Raise InvalidInput if a name could not be that of a file."""
         check_name(name)
 
     def has(self, name: str) -> bool:
-        """Whether there is a release of that name."""
+        """Return whether there is a release of this name."""
         return name in self._kept if self._folder is None else self._path(name).exists()
 
     def names(self) -> list[str]:
-        """The names of all releases."""
+        """Return the names of all releases."""
         return (
             sorted(self._kept) if self._folder is None else sorted(f.stem for f in self._folder.glob("*.npy"))
         )
 
     def once(self, name: str, draw: Callable[[], Ints]) -> Ints:
-        """The release of that name; `draw` is called only if there is none yet."""
+        """Return the release of this name; call `draw` only if there is none yet.
+
+        Parameters
+        ----------
+        name : str
+            Up to 80 letters, digits, dots, dashes and underscores.
+        draw : callable
+            Called without arguments for the vector to publish. The vector is on disk before this returns.
+
+        Returns
+        -------
+        ndarray of int
+
+        Raises
+        ------
+        InvalidInput
+            If the name is not a name.
+        LedgerDamaged
+            If the stored file cannot be read.
+        """
         self.check(name)
         with self._lock:
             if self._folder is not None:

@@ -1,4 +1,4 @@
-"""The tables of the SQLite store, step by step: a file of an older version takes the steps that it has not taken.
+"""The tables of the SQLite store.
 
 What people said is sealed (`answers.sealed`, `snapshot_parts.sealed`), keys of the trainer are (`trainer_keys.sealed`),
 and whoever has a name is a keyed hash (`visits.person`): these columns are opaque. Private as well is which rows
@@ -12,12 +12,13 @@ from __future__ import annotations
 APPLICATION = 0x64696D69
 """By this number SQLite files of ours are known: "dimi"."""
 
-STEPS = (
-    """
-CREATE TABLE clock (one INTEGER PRIMARY KEY CHECK (one = 1), at REAL NOT NULL);
-INSERT INTO clock VALUES (1, 0);
-CREATE TABLE trainer (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL, name TEXT NOT NULL);
-INSERT INTO trainer VALUES (1, 0, '');
+TABLES = """
+CREATE TABLE clock (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    at REAL NOT NULL,
+    moved TEXT                             -- where all of this was moved to: nothing is written here any more
+);
+INSERT INTO clock (one, at) VALUES (1, 0);
 CREATE TABLE beats (name TEXT PRIMARY KEY, at REAL NOT NULL, note TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE populations (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, facts BLOB NOT NULL);
@@ -28,6 +29,12 @@ CREATE TABLE placements (
     facts BLOB NOT NULL,
     made_at REAL NOT NULL
 );
+CREATE INDEX placements_made ON placements (made_at);
+CREATE TABLE trainers (                    -- who leads each population
+    population TEXT PRIMARY KEY REFERENCES populations (name),
+    epoch INTEGER NOT NULL,
+    name TEXT NOT NULL                     -- '': nobody, since the last one handed it over
+) WITHOUT ROWID;
 CREATE TABLE counters (
     placement INTEGER PRIMARY KEY REFERENCES placements,
     next INTEGER NOT NULL DEFAULT 0,       -- the next round to be leased
@@ -43,6 +50,7 @@ CREATE TABLE events (
     by TEXT NOT NULL
 );
 CREATE INDEX events_of ON events (placement, seq);
+CREATE INDEX events_at ON events (at);
 CREATE TABLE requests (key TEXT PRIMARY KEY, digest BLOB NOT NULL, reply BLOB NOT NULL, at REAL NOT NULL);
 
 CREATE TABLE menus (
@@ -52,8 +60,19 @@ CREATE TABLE menus (
     past INTEGER NOT NULL,                 -- no round from this one on is leased by it
     effective_at REAL NOT NULL,
     body BLOB NOT NULL,
+    lines INTEGER NOT NULL DEFAULT 0,      -- of its ledger, that it shows once it is in effect
+    forgets INTEGER NOT NULL DEFAULT 0,    -- leases before this round, once it is in effect
+    at REAL NOT NULL DEFAULT 0,            -- when it was published: nobody's business but front ends'
     PRIMARY KEY (placement, version)
 );
+CREATE INDEX menus_at ON menus (at, placement, version);
+CREATE TABLE allowed (
+    placement INTEGER NOT NULL REFERENCES placements,
+    version INTEGER NOT NULL,
+    past INTEGER NOT NULL,                 -- no round from this one on is leased by that menu ...
+    effective_at REAL NOT NULL,            -- ... from this time on
+    PRIMARY KEY (placement, version, past)
+) WITHOUT ROWID;
 CREATE TABLE leases (
     placement INTEGER NOT NULL REFERENCES placements,
     first INTEGER NOT NULL,
@@ -65,6 +84,7 @@ CREATE TABLE leases (
     reported_at REAL,
     PRIMARY KEY (placement, first)
 ) WITHOUT ROWID;
+CREATE INDEX leases_at ON leases (at);
 
 CREATE TABLE answers (
     placement INTEGER NOT NULL REFERENCES placements,
@@ -81,25 +101,6 @@ CREATE TABLE visits (
     key BLOB NOT NULL,                     -- ... and what the client called its request
     PRIMARY KEY (placement, person)
 ) WITHOUT ROWID;
-CREATE TABLE snapshots (
-    placement INTEGER PRIMARY KEY REFERENCES placements,
-    sealed BLOB NOT NULL                   -- opaque
-);
-
-CREATE TABLE ledger (
-    population TEXT NOT NULL REFERENCES populations (name),
-    seq INTEGER NOT NULL,
-    line BLOB NOT NULL,
-    PRIMARY KEY (population, seq)
-) WITHOUT ROWID;
-CREATE TABLE releases (
-    population TEXT NOT NULL REFERENCES populations (name),
-    name TEXT NOT NULL,
-    body BLOB NOT NULL,
-    PRIMARY KEY (population, name)
-)
-""",
-    """
 CREATE TABLE snapshot_parts (
     placement INTEGER NOT NULL REFERENCES placements,
     version INTEGER NOT NULL,              -- the menu that it was published with, or is to be
@@ -107,55 +108,35 @@ CREATE TABLE snapshot_parts (
     sealed BLOB NOT NULL,                  -- opaque
     PRIMARY KEY (placement, version, part)
 );
-INSERT INTO snapshot_parts SELECT placement, max(version), 0, sealed
-    FROM snapshots JOIN menus USING (placement) GROUP BY placement;
-DROP TABLE snapshots
-""",
-    """
-CREATE TABLE trainers (                    -- who leads each population; epochs go on from those of one who led all
-    population TEXT PRIMARY KEY REFERENCES populations (name),
-    epoch INTEGER NOT NULL,
-    name TEXT NOT NULL                     -- '': nobody, since the last one handed it over
-) WITHOUT ROWID;
-INSERT INTO trainers SELECT populations.name, epoch, trainer.name FROM populations, trainer;
-DROP TABLE trainer;
 CREATE TABLE trainer_keys (
     placement INTEGER NOT NULL REFERENCES placements,
     number INTEGER NOT NULL,
     sealed BLOB NOT NULL,                  -- opaque
     PRIMARY KEY (placement, number)
 ) WITHOUT ROWID;
-CREATE INDEX leases_at ON leases (at);
-CREATE INDEX events_at ON events (at);
-CREATE INDEX placements_made ON placements (made_at)
-""",
-    """
-ALTER TABLE menus ADD COLUMN lines INTEGER NOT NULL DEFAULT 0;    -- of its ledger, that it shows once it is in effect
-ALTER TABLE menus ADD COLUMN forgets INTEGER NOT NULL DEFAULT 0;  -- leases before this round, once it is in effect
-ALTER TABLE ledger ADD COLUMN at REAL NOT NULL DEFAULT 0;
-ALTER TABLE releases ADD COLUMN line INTEGER NOT NULL DEFAULT 0;  -- where it is entered: shown with that line
-CREATE TABLE allowed (
-    placement INTEGER NOT NULL REFERENCES placements,
-    version INTEGER NOT NULL,
-    past INTEGER NOT NULL,                 -- no round from this one on is leased by that menu ...
-    effective_at REAL NOT NULL,            -- ... from this time on
-    PRIMARY KEY (placement, version, past)
-) WITHOUT ROWID
-""",
-    """
-ALTER TABLE clock ADD COLUMN moved TEXT    -- where all of this was moved to: nothing is written here any more
-""",
-    """
-ALTER TABLE menus ADD COLUMN at REAL NOT NULL DEFAULT 0;  -- when it was published: nobody's business but front ends'
-CREATE INDEX menus_at ON menus (at, placement, version)
-""",
-    """
+
+CREATE TABLE ledger (
+    population TEXT NOT NULL REFERENCES populations (name),
+    seq INTEGER NOT NULL,
+    line BLOB NOT NULL,
+    at REAL NOT NULL DEFAULT 0,
+    PRIMARY KEY (population, seq)
+) WITHOUT ROWID;
+CREATE TABLE releases (
+    population TEXT NOT NULL REFERENCES populations (name),
+    name TEXT NOT NULL,
+    body BLOB NOT NULL,
+    line INTEGER NOT NULL DEFAULT 0,       -- where it is entered: shown with that line
+    PRIMARY KEY (population, name)
+);
+
 CREATE TABLE padding (                     -- written by what changes nothing else, so that it takes as long
     size INTEGER PRIMARY KEY,
     filler BLOB NOT NULL                   -- random
-)
-""",
-)
+);
+"""
+
+STEPS = (TABLES,)
 """What leads from each version to the next; a file's version is the number of steps it took."""
 
 

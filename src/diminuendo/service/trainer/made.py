@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from diminuendo.learners import budget_for, entry_for, make
-from diminuendo.learners.base.kept.engines import Engine, OnRay, engine_called
+from diminuendo.learners.base.engines import Engine
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.base.setting import Setting
@@ -71,13 +71,6 @@ def made(
     name, setting, options = asked(facts, clock)
     place = engine if entry_for(name, setting).takes_engine else None
     return make(name, setting, ledger=ledger, coins=coins, engine=place, **options)
-
-
-def engine_of(said: str) -> Engine:
-    """Where trainers keep people, as a site says it. Of people on actors nothing is held here besides: should one be
-    lost, its placement begins again from its snapshot, and reads from the store what was said since."""
-    found = engine_called(said)
-    return replace(found, remembers=False) if isinstance(found, OnRay) else found
 
 
 def budget_of(population: PopulationFacts, first: PlacementFacts) -> Budget:

@@ -25,7 +25,7 @@ import numpy as np
 
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import restore
-from diminuendo.learners.base.kept.engines import Engine
+from diminuendo.learners.base.engines import Engine
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.elsewhere import Elsewhere
 from diminuendo.privacy.ledger import Ledger

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from diminuendo.errors import LedgerInUse, Superseded
-from diminuendo.learners.base.kept.engines import Engine
+from diminuendo.learners.base.engines import Engine
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.service.log import Log

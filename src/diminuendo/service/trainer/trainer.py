@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
-from diminuendo.learners.base.kept.engines import Engine
+from diminuendo.learners.base.engines import Engine
 from diminuendo.randomness.coins import Coins
 from diminuendo.service.log import Log, StoreWatch
 from diminuendo.service.store import NO_BEAT, PlacementRow, Store, put_back

@@ -15,7 +15,7 @@ import numpy as np
 
 from diminuendo._extras import extra
 from diminuendo.errors import InvalidInput
-from diminuendo.streams.tables.names import tidied
+from diminuendo.streams.column_names import tidied
 from diminuendo.types import Ints, Progress
 
 with extra("simulate"):

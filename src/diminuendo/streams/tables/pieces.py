@@ -21,11 +21,11 @@ from diminuendo._extras import extra
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
+from diminuendo.streams.column_names import roles
 from diminuendo.streams.people import People, slate_rows
 from diminuendo.streams.ratings import from_table, sortable
+from diminuendo.streams.read_as import ReadAs, Scale
 from diminuendo.streams.tables.frames import ParquetTable
-from diminuendo.streams.tables.names import roles
-from diminuendo.streams.tables.read_as import ReadAs, Scale
 from diminuendo.types import Floats, Ints, Progress, SlateLike
 
 with extra("simulate"):

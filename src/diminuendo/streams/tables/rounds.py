@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from diminuendo.streams.tables.read_as import GAP, Round
+from diminuendo.streams.read_as import GAP, Round
 from diminuendo.types import Ints
 
 MINUTE, DAY = 60 * 10**6, 24 * 60 * 60 * 10**6

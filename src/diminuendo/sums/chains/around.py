@@ -12,7 +12,7 @@ Theorem F2). R + D_i says what each item would be worth in the place of a_i, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.sums.chains.people.answers import Answers
-from diminuendo.sums.chains.people.frozen import AskedPeople, FrozenPeople
+from diminuendo.sums.chains.people.participants import Participants
 from diminuendo.sums.chains.release import OtherChain
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
@@ -33,7 +32,7 @@ class AroundRelease:
 
     def __init__(
         self,
-        people: AskedPeople,
+        people: Participants,
         slate: Ints,
         paid: Paid,
         sigma: float,
@@ -45,30 +44,14 @@ class AroundRelease:
     def __repr__(self) -> str:
         return f"<AroundRelease {self._paid.name}, {len(self.slate)} items>"
 
-    @property
-    def people(self) -> Answers:
-        """Everybody's entries: in this order `publish` takes gains."""
-        return self._here().flat()
-
-    def _here(self) -> FrozenPeople:
-        if not isinstance(self._people, FrozenPeople):
-            raise InvalidInput("These people are kept elsewhere, and are asked there.")
-        return self._people
-
-    def publish(self, gains: Iterable[tuple[int, Floats]] | None, secret: SecretRandomness) -> Ints:
+    def publish(self, secret: SecretRandomness) -> Ints:
         """(parts, items) weighted sums in ticks times weights, with noise: the rest, then what each slot keeps.
 
-        `gains`: of some people after the others, the first of them and (parts, entries): what each of their entries
-        would add to the slate, and then to the slate without the item of each slot. Any numbers will do. None, where
-        people can be asked themselves. Nobody is looked at where it was drawn before a crash.
+        Nobody is queried where it was drawn before a crash.
         """
         shape = (len(self.slate) + 1, self._n_items)
-        # People are asked before the ledger is held: their functions may take their time, and others use it too.
-        total = None
-        if not self._paid.has("around"):
-            total = (
-                self._people.around(self.slate) if gains is None else self._here().around(self.slate, gains)
-            )
+        # Users are queried before the ledger is held: functions may take their time, and others use it too.
+        total = None if self._paid.has("around") else self._people.around(self.slate)
 
         def draw() -> Ints:
             assert total is not None

@@ -22,7 +22,7 @@ from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.chains.cost import shared_deviations
 from diminuendo.sums.chains.focus import SHARES, checked_weights
-from diminuendo.sums.chains.people.frozen import AskedPeople
+from diminuendo.sums.chains.people.participants import Participants
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Ints
 
@@ -105,7 +105,7 @@ class CellRelease:
 
     def __init__(
         self,
-        people: AskedPeople,
+        people: Participants,
         columns: Sequence[ValueColumn],
         clip: Clip,
         paid: Paid,
@@ -124,7 +124,7 @@ class CellRelease:
         if np.isinf(sigma):
             return None
         part, shape = f"cells{column:04d}", (size, self._n_items)
-        total = None if self._paid.has(part) else self._people.singles(of_type, size)
+        total = None if self._paid.has(part) else self._people.sums((), of_type, size)
 
         def draw() -> Ints:
             assert total is not None

@@ -65,6 +65,9 @@ def shared_deviations(cost: Fraction, parts: Sequence[tuple[Fraction, int]]) -> 
     return tuple(deviation_for(share * cost, shift) if share else math.inf for share, shift in parts)
 
 
+UNIT = 4096
+"""The whole number that stands for a weight of 1 of a batch."""
+
 AROUND = "around"
 """How the ledger's note of a release begins that asks around a slate; others ask a chain."""
 

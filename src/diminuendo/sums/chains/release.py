@@ -1,20 +1,18 @@
-"""One release of stored people: a chain of questions, each answered in the light of those before (see stored.py)."""
+"""One release over stored users: a chain of queries, each in the light of those before (see stored.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo._validate import as_floats
 from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.sums.chains.people.frozen import AskedPeople, FrozenPeople, PeopleLost
+from diminuendo.sums.chains.people.participants import Chain, Participants
 from diminuendo.sums.chains.sets_by_type import no_items
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
@@ -65,7 +63,7 @@ class ChainRelease:
 
     def __init__(
         self,
-        people: AskedPeople,
+        people: Participants,
         paid: Paid,
         sigmas: tuple[float, float],
         factors: Floats,
@@ -75,7 +73,6 @@ class ChainRelease:
         self._people, self._paid, self.sigmas, self.factors = people, paid, sigmas, factors
         self._whole: Ints | None = None  # singles without noise, where they are known
         self._lost: Ints = np.zeros(len(factors), dtype=np.int64)  # by all rows so far, of everybody
-        self._cut = False  # whether somebody was lost on the way
         self.joined: list[Joined] = []
         """The rows that were published."""
         self.what_is_left: Ints | None = None
@@ -92,24 +89,6 @@ class ChainRelease:
         """The items that have joined, and their rows as published, where there is one type."""
         return [(int(row.items[0]), row.sums[0]) for row in self.joined]
 
-    @property
-    def items(self) -> NDArray[Any]:
-        """The items of every stored entry, person after person: in this order `row` takes gains."""
-        people = self._here().flat()
-        return people.items[people.starts[0] : people.starts[-1]]
-
-    @property
-    def starts(self) -> Ints:
-        """Where each person's entries begin in `items`, and at last where they end."""
-        people = self._here().flat()
-        found: Ints = people.starts - people.starts[0]
-        return found
-
-    def _here(self) -> FrozenPeople:
-        if not isinstance(self._people, FrozenPeople):
-            raise InvalidInput("These people are kept elsewhere, and are asked there.")
-        return self._people
-
     def singles(self, secret: SecretRandomness) -> Ints:
         """The weighted sum of what each item is worth by itself, in ticks times weights, with noise."""
         if self.joined:
@@ -122,52 +101,37 @@ class ChainRelease:
 
     def _singles_of_all(self) -> Ints:
         if self._whole is None:
-            self._whole = self._people.singles(np.zeros(self.n_types, dtype=np.int64), 1)
+            self._whole = self._people.sums((), np.zeros(self.n_types, dtype=np.int64), 1)
         return self._whole
 
-    def row(
-        self,
-        item: int,
-        gains: Any,
-        secret: SecretRandomness,
-        asked: NDArray[np.bool_] | None = None,
-    ) -> Ints:
+    def row(self, item: int, secret: SecretRandomness) -> Ints:
         """The weighted sum of what each item loses when `item` joins the chain of everybody, with noise."""
         item = _validate.whole(item, 0, self._n_items - 1, "item")
-        found: Ints = self.row_by_type(np.full(self.n_types, item), gains, secret, asked)[0]
+        found: Ints = self.row_by_type(np.full(self.n_types, item), secret)[0]
         return found
 
-    def row_by_type(
-        self, items: Ints, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
-    ) -> Ints:
+    def row_by_type(self, items: Ints, secret: SecretRandomness) -> Ints:
         """(questions, items): the weighted sum of what each item loses when those of `items` join, with noise.
 
-        `items`: for each type the item that joins its chain; EMPTY_SLOT: none, and people of that type are not asked.
-        `gains`: what each stored entry (see `items`) would add after her chain with the new item, any numbers will do;
-        or None, where people can be asked themselves. `asked`: of whom there are gains; the others lose nothing.
-
-        If it fails, as on a full disk, the same row may be asked for again: it is of the gains that were given first.
+        `items`: for each type the item that joins its chain; EMPTY_SLOT: none, and users of that type are not queried.
+        If it fails, as on a full disk, the same row may be asked for again.
         """
-        said = None if gains is None else self._said(gains, asked)
         chosen = self._checked(items)
         part, pending = self._part(), self._begun
         questions, many = self._questions(chosen)
         if pending is not None and (pending.items == chosen).all():
             begun = pending
         else:
-            # What was drawn before a crash is what it is: nothing else will be, so nobody need be asked.
+            # What was drawn before a crash is what it is: nothing else will be, so nobody need be queried.
             replayed = self._from_before(part)
-            lost = np.zeros((many, 0), np.int64) if replayed else self._losses(chosen, questions, many, said)
+            lost = np.zeros((many, 0), np.int64) if replayed else self._losses(chosen, questions, many)
             begun = self._begun = _Begun(chosen, lost, replayed)
         try:
             found = self._once(part, chosen, many, lambda: begun.lost, self.sigmas[1], secret)
         except OtherChain:
             self._begun = pending  # which can still be had
             raise
-        lost = self._lost
-        if not begun.replayed:  # only now: else it may be tried again
-            self._take(chosen)
-            lost = lost + begun.lost.sum(axis=0)
+        lost = self._lost if begun.replayed else self._lost + begun.lost.sum(axis=0)
         # In one go: what is lost by a row is taken off once, or the rest would say more than is charged.
         self.joined, self._sets, self._lost, self._replayed, self._begun = (
             [*self.joined, Joined(chosen, questions, found)],
@@ -178,34 +142,12 @@ class ChainRelease:
         )
         return found
 
-    def _said(self, gains: Any, asked: NDArray[np.bool_] | None) -> tuple[Floats, NDArray[np.bool_]]:
-        """What entries add, and of whom that is known, at the door."""
-        now, people = as_floats(gains), self._here()
-        if now.shape != self.items.shape:
-            raise InvalidInput(f"Expected one gain per stored entry; got shape {now.shape}.")
-        everybody = np.ones(len(people), dtype=np.bool_) if asked is None else asked
-        if everybody.shape != (len(people),):
-            raise InvalidInput(f"Expected yes or no for each stored person; got shape {everybody.shape}.")
-        return now, everybody
+    @property
+    def _chain(self) -> Chain:
+        return tuple(row.items for row in self.joined)
 
-    def _losses(
-        self, chosen: Ints, questions: Ints, many: int, said: tuple[Floats, NDArray[np.bool_]] | None
-    ) -> Ints:
-        try:
-            self._singles_of_all()  # before the first row: rows and rest are of the same people
-            if said is None:
-                return self._people.row(chosen, questions, many)
-            return self._here().row(chosen, questions, many, said)
-        except PeopleLost:
-            self._cut = True
-            raise
-
-    def _take(self, chosen: Ints) -> None:
-        """People go on. Should some be lost, this row is published all the same, and no other will be."""
-        try:
-            self._people.take(chosen)
-        except PeopleLost:
-            self._cut = True
+    def _losses(self, chosen: Ints, questions: Ints, many: int) -> Ints:
+        return self._people.row(self._chain, chosen, questions, many)
 
     def _checked(self, items: Ints) -> Ints:
         """An item for each type, at the door."""
@@ -250,11 +192,7 @@ class ChainRelease:
         """(sets, items): what is left. The people of one set are everybody: singles without what was lost."""
         if many == 1:
             return self._singles_of_all() - self._lost
-        try:
-            return self._people.sums(self._sets.of_type, many)
-        except PeopleLost:
-            self._cut = True
-            raise
+        return self._people.sums(self._chain, self._sets.of_type, many)
 
     def goes_on(self, rest: bool = False) -> bool:
         """Whether the next row, or the rest, can be had: after a crash only what was drawn before it."""
@@ -262,11 +200,7 @@ class ChainRelease:
 
     def _can_be_had(self, part: str) -> bool:
         """Whether this part was drawn, or nothing was that it would have to agree with and is not known here."""
-        alone = (
-            part == "rest" and self._whole is not None and self.sets()[1] == 1
-        )  # nobody need be asked for it
         unknown = self._replayed or self._paid.has(self._part()) or self._paid.has("rest")
-        unknown = unknown or (self._cut and not alone)
         return self._paid.has(part) or not unknown
 
     def _part(self) -> str:

@@ -14,16 +14,13 @@ Excludes   timing, and the memory of the process, which holds what people said.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.ledger import Ledger, Paid
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.sums import snapshots
 from diminuendo.sums.chains.around import AroundRelease, checked_slate
 from diminuendo.sums.chains.cells import (
     CellRelease,
@@ -35,6 +32,7 @@ from diminuendo.sums.chains.cells import (
 )
 from diminuendo.sums.chains.cost import (
     AROUND,
+    UNIT,
     cost_of_one,
     deviation_for,
     partition,
@@ -43,22 +41,19 @@ from diminuendo.sums.chains.cost import (
     squared_shifts,
 )
 from diminuendo.sums.chains.focus import FULL, Focus, checked_focus
-from diminuendo.sums.chains.people.answers import Group
-from diminuendo.sums.chains.people.entries import Entries
-from diminuendo.sums.chains.people.frozen import AskedPeople, FrozenPeople
+from diminuendo.sums.chains.people.participants import Participants
 from diminuendo.sums.chains.release import ChainRelease
-from diminuendo.sums.chains.weights import UNIT
-from diminuendo.sums.clip import Clip, rising
+from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import ROOM
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
-Asked = Callable[[Ints, Floats], AskedPeople]
-"""From the weights of batches and the factors of items to the people of a release, as they are now."""
+Asked = Callable[[Ints, Floats], Participants]
+"""From the weights of batches and the factors of items to the users of a release, as they are now."""
 
 
 class StoredPeople:
-    """What each item is worth to people by itself, each person with the batch she belongs to."""
+    """Releases over stored users: charged here, and drawn of sums over those who are stored elsewhere."""
 
     __getstate__ = refuse_copies
 
@@ -71,9 +66,10 @@ class StoredPeople:
         clip: Clip | None = None,
         name: str = "people",
         columns: Sequence[ValueColumn] = (),
+        asked: Asked,
     ) -> None:
         self.n_items = _validate.positive_int(n_items, "n_items")
-        self.schedule, self.ledger, self.name = schedule, ledger, name
+        self.schedule, self.ledger, self.name, self._asked = schedule, ledger, name, asked
         self.clip = Clip() if clip is None else clip
         if self.clip.norm != "l2" or self.clip.signed:
             raise InvalidInput("Stored people contribute gains: an l2 clip of entries that are not negative.")
@@ -89,9 +85,8 @@ class StoredPeople:
         self.n_types = len(self.columns[0].of_type) if self.columns else 1
         ledger.hold(name)
         self._partition = partition(name, schedule)
-        self._added = 0
-        self.entries = Entries(self.n_items, self.n_types, self.clip.ceiling)
-        """Everybody who is stored here."""
+        self.added = 0
+        """How many users have come so far."""
 
     def __repr__(self) -> str:
         return f"<StoredPeople, {self.n_items} items>"
@@ -103,7 +98,6 @@ class StoredPeople:
         sigmas: tuple[float, float],
         focus: Focus,
         secret: SecretRandomness,
-        asked: Asked | None = None,
     ) -> ChainRelease:
         """Begin release `number`: people of batch j enter with weights[j]. Charged here, before anything is drawn.
 
@@ -115,7 +109,7 @@ class StoredPeople:
         paid = self._bought(number, whole, sigmas, "a chain over")
         kept = focus.kept(paid, secret)
         split = split_deviations(squared_shifts(self.n_items, self.clip), sigmas, kept.share)
-        return ChainRelease((asked or self.stored)(whole, kept.factors), paid, split, kept.factors)
+        return ChainRelease(self._asked(whole, kept.factors), paid, split, kept.factors)
 
     def around(
         self,
@@ -125,7 +119,6 @@ class StoredPeople:
         slate: Sequence[int] | Ints,
         focus: Focus,
         secret: SecretRandomness,
-        asked: Asked | None = None,
     ) -> AroundRelease:
         """In place of the chain of release `number`, at its price: one question, around a slate.
 
@@ -137,7 +130,7 @@ class StoredPeople:
         factors = focus.kept(paid, secret).factors
         cost = cost_of_one(squared_shifts(self.n_items, self.clip), sigmas)
         sigma = deviation_for(cost, self.clip.sensitivity_squared((len(shown) + 1) * self.n_items))
-        return AroundRelease((asked or self.stored)(whole, factors), shown, paid, sigma, factors)
+        return AroundRelease(self._asked(whole, factors), shown, paid, sigma, factors)
 
     def in_contexts(
         self,
@@ -146,13 +139,12 @@ class StoredPeople:
         sigmas: tuple[float, float],
         focus: SharedFocus,
         secret: SecretRandomness,
-        asked: Asked | None = None,
     ) -> tuple[ChainRelease, CellRelease]:
         """As `focused`, at the same price, with a chain for each type, and with cells of columns besides."""
         whole, paid, kept = self._shared(number, weights, sigmas, focus, "a chain over", secret)
         shifts, people = (
             squared_shifts(self.n_items, self.clip),
-            (asked or self.stored)(whole, kept.weights / FULL),
+            self._asked(whole, kept.weights / FULL),
         )
         apart = self._apart(kept, sigmas, shifts[1])
         chain = ChainRelease(people, paid, (apart.singles, apart.others), kept.weights / FULL, self.n_types)
@@ -166,13 +158,12 @@ class StoredPeople:
         slate: Sequence[int] | Ints,
         focus: SharedFocus,
         secret: SecretRandomness,
-        asked: Asked | None = None,
     ) -> tuple[AroundRelease, CellRelease]:
         """As `around`, at the same price, with cells of columns besides."""
         shown = checked_slate(slate, self.n_items)
         about = f"{AROUND} {len(shown)} of"
         whole, paid, kept = self._shared(number, weights, sigmas, focus, about, secret)
-        size, people = (len(shown) + 1) * self.n_items, (asked or self.stored)(whole, kept.weights / FULL)
+        size, people = (len(shown) + 1) * self.n_items, self._asked(whole, kept.weights / FULL)
         apart = self._apart(kept, sigmas, self.clip.sensitivity_squared(size))
         around = AroundRelease(people, shown, paid, apart.others, kept.weights / FULL)
         return around, CellRelease(people, self.columns, self.clip, paid, apart, self.n_items)
@@ -200,47 +191,12 @@ class StoredPeople:
         known = "".join(f", by {column.size} values" for column in self.columns)
         return self.ledger.bought(event, name, f"{about} {self.n_items} items{known}")
 
-    def stored(self, weights: Ints, factors: Floats) -> FrozenPeople:
-        """Everybody who is stored now; people of batches that have no weight yet are not asked."""
-        return FrozenPeople(map(Group, self.entries.answers(weights)), self.clip, factors)
-
-    def packed(self, arrays: Sequence[NDArray[Any]]) -> bytes:
-        """These people, wherever they are stored (see `Entries.arrays`), for a snapshot."""
-        batches, types, *rest = arrays
-        known = [types] if self.columns else []
-        return snapshots.packed(self._facts(), [np.array([self._added]), batches, *rest, *known])
-
-    def unpacked(self, snapshot: bytes) -> list[NDArray[Any]]:
-        """The people of a snapshot, who count as added here; refuses those who could not have been."""
-        added, batches, *found = snapshots.read(snapshot, self._facts())
-        types = found.pop() if self.columns else np.zeros(len(batches), dtype=np.int64)
-        starts, items, values = found
-        sound = (
-            all(part.ndim == 1 for part in (added, batches, starts, items, values))
-            and types.shape == batches.shape
-            and ((types >= 0) & (types < self.n_types)).all()
-            and len(starts) == len(batches) + 1
-            and len(items) == len(values) == starts[-1]
-            and rising(starts, items, self.n_items)
-            and ((batches >= 0) & (batches < len(self.schedule))).all()
-            and ((values >= 0) & (values <= self.clip.ceiling)).all()
-            and len(batches) <= added[0] <= self.schedule.rounds
-        )
-        if not sound:
-            raise InvalidInput("The snapshot holds people who could not have been added; it was altered.")
-        self._added = int(added[0])
-        return [batches, types.astype(np.int64), starts, items, values.astype(np.float64)]
-
-    def _facts(self) -> dict[str, Any]:
-        known = tuple(column.size for column in self.columns)
-        return {"stored": repr((self.n_items, self.clip, self.schedule.ends, self.name, *known))}
-
     def admit(self, people: int, batch: int) -> None:
         """`people` more come in a batch; refuses more than there was room for."""
         _validate.whole(batch, 0, len(self.schedule) - 1, "batch")
-        if self._added + people > self.schedule.rounds:
+        if self.added + people > self.schedule.rounds:
             raise InvalidInput(f"More than the {self.schedule.rounds} people that there was room for.")
-        self._added += people
+        self.added += people
 
 
 def _checked_weights(weights: Sequence[int] | Ints) -> Ints:

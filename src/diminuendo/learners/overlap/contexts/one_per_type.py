@@ -25,12 +25,11 @@ from diminuendo.learners.overlap.contexts.counts import TypeCounts
 from diminuendo.learners.overlap.contexts.pick import STAND_INS, TypedQuestions, TypedSlates, pick_by_type
 from diminuendo.learners.overlap.contexts.shares import open_sizes, shared_focus, trial_shares
 from diminuendo.learners.overlap.focus import Standing, singles_share
-from diminuendo.learners.overlap.memory import Asks
 from diminuendo.learners.overlap.one_for_all import Occasion, OneForAll
 from diminuendo.learners.overlap.pick import Around, Picked
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
 from diminuendo.learners.overlap.schedule import OverlapPlan
-from diminuendo.sums.chains.cells import SharedFocus
+from diminuendo.learners.overlap.stored import PeopleMemory
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 KNOWN = 3.0
@@ -52,27 +51,6 @@ class PublishedCells(Protocol):
 
     def type_shares(self, counts: TypeCounts) -> Floats:
         """Which share of the people who answer is of each type, as far as it may be known by these counts."""
-
-
-class TypedMemory(Protocol):
-    """Keeps what people of each type said, and publishes it at releases."""
-
-    def begin_by_type(
-        self, number: int, first: int, focus: SharedFocus
-    ) -> tuple[TypedQuestions, PublishedCells]:
-        """Begin release `number` of people from batch `first` on, a chain for each type; paid for here."""
-
-
-class TypedAroundMemory(Protocol):
-    """Keeps people with their types, so that they can be asked around a slate."""
-
-    def begin_around_by_type(
-        self, number: int, first: int, slate: Items, focus: SharedFocus
-    ) -> tuple[Around, PublishedCells]:
-        """In place of `begin_by_type`: one question around a slate, at the same price."""
-
-    def asked_around(self, number: int) -> bool | None:
-        """Whether release `number` was begun before a crash, and asked around a slate; None: it was not begun."""
 
 
 class Looked(NamedTuple):
@@ -101,22 +79,18 @@ class Chosen(NamedTuple):
 class OnePerType:
     """The slates of the last release; before the first the best by a prior, or random ones.
 
-    `common`: what is shown as long as all gates are closed; means of what was published are its own. `around`: asks
-    around a slate, where people are kept.
+    `common`: what is shown as long as all gates are closed; means of what was published are its own.
     """
 
     def __init__(
         self,
         items: ItemAvailability,
         plan: OverlapPlan,
-        memory: TypedMemory,
+        memory: PeopleMemory,
         counts: TypeCounts,
         common: OneForAll,
-        *,
-        around: TypedAroundMemory | None = None,
     ) -> None:
         self._items, self._plan, self._memory, self._counts = items, plan, memory, counts
-        self._around_memory = around
         self.common, contexts = common, counts.contexts
         self.columns = tuple(
             ColumnMeans(len(column), items.n_items, symmetric=column.symmetric) for column in contexts.columns
@@ -139,10 +113,6 @@ class OnePerType:
             more = {"lists": items.lists(), "own": self.stand_ins.copy(), "ranking": ranking}
         return SlateByType(items.n_items, items.slots, first, end, words, self.slates.copy(), **more)
 
-    def asks(self) -> Asks | None:
-        """What people are asked who come before the first release."""
-        return self.common.asks()
-
     # A release.
 
     def begin(self, occasion: Occasion) -> Callable[[], Chosen]:
@@ -156,22 +126,16 @@ class OnePerType:
         ]
         trial = trial_shares(evidence, float(self._known[0]), sizes, self._plan.nu)
         focus, private = self.common.focus, self._counts.contexts.private
-        if self._around_memory is not None:
-            before, same = (
-                self._around_memory.asked_around(number),
-                all(each.weight == 0 for each in evidence),
-            )
-            if before if before is not None else same and self.common.settled(occasion):
-                weights = focus.of_around(people).weights
-                shared = shared_focus(weights, evidence, trial, singles=0.5, private=private, around=True)
-                slate = self.common.slate
-                asked, cells = self._around_memory.begin_around_by_type(number, first, slate, shared)
-                return partial(self._around, asked, cells, occasion)
+        before, same = self._memory.asked_around(number), all(each.weight == 0 for each in evidence)
+        if before if before is not None else same and self.common.settled(occasion):
+            weights = focus.of_around(people).weights
+            shared = shared_focus(weights, evidence, trial, singles=0.5, private=private, around=True)
+            asked, cells = self._memory.begin_around_by_type(number, first, self.common.slate, shared)
+            return partial(self._around, asked, cells, occasion)
         singles = singles_share(focus.wishes, self._plan.nu, open_sizes(evidence, sizes, people))
         weights = focus.weights.copy()
         shared = shared_focus(weights, evidence, trial, singles=singles, private=private, around=False)
         questions, cells = self._memory.begin_by_type(number, first, shared)
-        self.common.take_in(questions.told)
         return partial(self._chains, questions, cells, occasion)
 
     def _around(self, asked: Around, cells: PublishedCells, occasion: Occasion) -> Chosen:
@@ -259,7 +223,7 @@ class OnePerType:
                 variance[known] = np.maximum(variance[known], view.variances[values[known]])
         return mean, variance
 
-    def take(self, picked: Chosen, occasion: Occasion, new: NDArray[np.bool_]) -> Asks:
+    def take(self, picked: Chosen, occasion: Occasion, new: NDArray[np.bool_]) -> None:
         """Go on from what was published, and show the slates."""
         looked = picked.looked
         for mine, theirs, view in zip(self.columns, looked.columns, looked.views, strict=True):
@@ -270,21 +234,12 @@ class OnePerType:
         for means, key, found in looked.published:
             means.add(key, found)
         self._known[0] = picked.known
-        asks = self.common.take(picked.common, occasion, new)
+        self.common.take(picked.common, occasion, new)
         self.slates[:] = self.common.slate
         self.stand_ins[:] = EMPTY_SLOT
         if picked.by_type is not None:
             self.slates[picked.by_type.present] = picked.by_type.slates
             self.stand_ins[picked.by_type.present] = picked.by_type.stand_ins
-            asks = asks._replace(by_type=self._chains_of(picked.by_type))
-        return asks
-
-    def _chains_of(self, picked: TypedSlates) -> Ints:
-        """(types, slots - 1): the chain of each type; of those that are not present, that of nobody."""
-        nobody = np.flatnonzero(picked.present == 0)
-        found: Ints = np.tile(picked.chains[nobody], (len(self.slates), 1))
-        found[picked.present] = picked.chains
-        return found
 
     def forget(self) -> None:
         """Tastes have changed: nothing that was published before counts any more."""

@@ -44,8 +44,6 @@ class TypedSlates(NamedTuple):
     """The types that have slates of their own."""
     slates: Items
     """(types, slots)."""
-    chains: Ints
-    """(types, slots - 1): the items by which each was picked, in order, but for the last; EMPTY_SLOT: no more."""
     gains: Floats
     """(types, items): what each item would add, as is believed."""
     stand_ins: Items
@@ -132,7 +130,6 @@ def pick_by_type(
     n_types, slots = len(shares), items.slots
     types = _Types(n_types, present, shares[present] + 1e-9, belief.mean, belief.variance)
     slates = np.full((len(present), slots), EMPTY_SLOT, dtype=np.int32)
-    chains = np.full((len(present), slots - 1), EMPTY_SLOT, dtype=np.int64)
     published: list[tuple[RunningMeans, list[int], Measured]] = []
     may = items.available
     places = np.full(items.n_items, float(items.n_items))
@@ -155,7 +152,6 @@ def pick_by_type(
         places[chosen[took]] = 1.0
         if left == 1 or len(took) == 0:
             break
-        chains[:, slots - left] = chosen
         by_type = np.full(n_types, EMPTY_SLOT, dtype=np.int64)
         by_type[present] = chosen
         found = asked.row_by_type(by_type)
@@ -166,14 +162,12 @@ def pick_by_type(
         keys = [[*sorted(each), item] for each, item in keyed]
         part = None if found is None else _of_questions(found, present, question, len(keyed), shares)
         mean, deviation = _means(picker.rows, keys, part, published)
-        if picker.fallback_rows:
-            mean, deviation = picker.rows.with_others_each(keys, (mean, deviation))
         lost = Belief(before.mean.ravel(), before.variance.ravel()).lose(mean.ravel(), deviation.ravel())
         types.follow(
             question, before, Belief(lost.mean.reshape(mean.shape), lost.variance.reshape(mean.shape))
         )
     stand_ins = _stand_ins(items, slates, types.mean)
-    return TypedSlates(present, slates, chains, types.mean, stand_ins, places, published)
+    return TypedSlates(present, slates, types.mean, stand_ins, places, published)
 
 
 def _of_questions(

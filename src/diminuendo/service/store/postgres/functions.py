@@ -1,9 +1,12 @@
-"""The functions of the PostgreSQL store and the views on it, as its first version has them; later steps change some."""
+"""The functions of the PostgreSQL store and the views on it; and what leads from each version to the next."""
 
 from __future__ import annotations
 
-FUNCTIONS = """
--- `writing`, `settle`, `beat`, `lease` and the views are made again by a later step.
+from diminuendo.service.store import DAY, STORED_WITHIN
+from diminuendo.service.store.given import LONGEST_LEASE
+from diminuendo.service.store.postgres.schema import FRONT_ENDS, TABLES
+
+FUNCTIONS = f"""
 CREATE FUNCTION diminuendo.wall() RETURNS double precision LANGUAGE sql VOLATILE
 SET search_path = diminuendo, pg_temp AS $$ SELECT extract(epoch FROM clock_timestamp())::double precision $$;
 
@@ -14,15 +17,17 @@ $$;
 
 -- To be called first by whoever writes: what it writes is synced when it has committed, and has a time that is not
 -- before what `settle` has waited for. Nobody is waited for longer than some seconds.
-CREATE FUNCTION diminuendo.writing() RETURNS void LANGUAGE plpgsql SET search_path = diminuendo, pg_temp AS $$ BEGIN
+CREATE FUNCTION diminuendo.writing() RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
     PERFORM set_config('synchronous_commit', 'on', true), set_config('lock_timeout', '5s', true);
-    PERFORM pg_advisory_xact_lock_shared(1684630889, 1);
+    LOCK TABLE turns IN ROW EXCLUSIVE MODE;
 END $$;
 
 -- Until everybody who writes now has committed; nobody writes meanwhile, which is a moment.
-CREATE FUNCTION diminuendo.settle() RETURNS void LANGUAGE plpgsql SET search_path = diminuendo, pg_temp AS $$ BEGIN
+CREATE FUNCTION diminuendo.settle() RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
     PERFORM set_config('lock_timeout', '5s', true);
-    PERFORM pg_advisory_xact_lock(1684630889, 1);
+    LOCK TABLE turns IN SHARE MODE;
 END $$;
 
 -- The time of something public: the clock goes on from it.
@@ -38,15 +43,68 @@ BEGIN
     RETURN found;
 END $$;
 
+-- Who has no trainer's rights is a front end, also to a trainer, and says no more than which menus it has seen.
 CREATE FUNCTION diminuendo.beat(who text, said text) RETURNS double precision LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
 DECLARE
     found double precision;
 BEGIN
+    IF NOT has_table_privilege(session_user, 'diminuendo.beats', 'INSERT') AND NOT (starts_with(who, '{FRONT_ENDS}')
+        AND octet_length(who) <= 200 AND octet_length(said) <= 4096 + 256 * (SELECT count(*) FROM placements))
+    THEN
+        RAISE EXCEPTION 'Only a trainer says that.' USING ERRCODE = 'insufficient_privilege';
+    END IF;
     PERFORM writing();
     found := tick();
     INSERT INTO beats VALUES (who, found, said) ON CONFLICT (name) DO UPDATE SET at = found, note = said;
     RETURN found;
+END $$;
+
+-- Whether it is new.
+CREATE FUNCTION diminuendo.add_population(called text, said bytea) RETURNS boolean LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
+    PERFORM writing();
+    PERFORM tick();  -- one at a time
+    INSERT INTO populations (name, facts) VALUES (called, said) ON CONFLICT DO NOTHING;
+    RETURN found;
+END $$;
+
+-- Its number; nothing where there is one of that name.
+CREATE FUNCTION diminuendo.add_placement(called text, whose text, said bytea) RETURNS bigint LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+DECLARE
+    moment double precision;
+    made bigint;
+BEGIN
+    PERFORM writing();
+    moment := tick();  -- one at a time
+    IF NOT EXISTS (SELECT FROM placements WHERE name = called) THEN
+        INSERT INTO placements (name, population, facts, made_at) VALUES (called, whose, said, moment)
+            RETURNING number INTO made;
+        INSERT INTO counters (placement) VALUES (made);
+    END IF;
+    RETURN made;
+END $$;
+
+-- Of the first request of that key of this day.
+CREATE FUNCTION diminuendo.remember_request(called text, its_digest bytea, its_reply bytea)
+RETURNS TABLE (digest bytea, reply bytea) LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    moment double precision;
+BEGIN
+    PERFORM writing();
+    moment := tick();
+    DELETE FROM requests WHERE at < moment - {DAY};
+    INSERT INTO requests VALUES (called, its_digest, its_reply, moment) ON CONFLICT DO NOTHING;
+    RETURN QUERY SELECT digest, reply FROM requests WHERE key = called;
+END $$;
+
+CREATE FUNCTION diminuendo.end_request(called text, its_reply bytea) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
+    PERFORM writing();
+    UPDATE requests SET reply = its_reply WHERE key = called;
 END $$;
 
 CREATE FUNCTION diminuendo.check_placement(which bigint) RETURNS void LANGUAGE plpgsql
@@ -100,24 +158,26 @@ SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
         WHERE placement = which AND effective_at <= now
 $$;
 
--- OFFSET 0: how much is shown is asked once, and not for every row.
-CREATE VIEW diminuendo.shown_menus AS
-    SELECT placement, version, first, effective_at, body FROM diminuendo.menus
-    WHERE effective_at <= (SELECT diminuendo.instant());
-CREATE VIEW diminuendo.shown_leases AS
-    SELECT leases.* FROM diminuendo.placements,
-    LATERAL (SELECT diminuendo.forgets(number) AS forgets OFFSET 0) AS by_now,
-    diminuendo.leases WHERE placement = number AND past > by_now.forgets;
-CREATE VIEW diminuendo.shown_ledger AS
-    SELECT population, seq, line FROM diminuendo.populations,
-    LATERAL (SELECT diminuendo.shown(name) AS lines OFFSET 0) AS by_now,
-    diminuendo.ledger WHERE population = name AND seq < by_now.lines;
-CREATE VIEW diminuendo.shown_releases AS
-    SELECT population, releases.name, body FROM diminuendo.populations,
-    LATERAL (SELECT diminuendo.shown(populations.name) AS lines OFFSET 0) AS by_now,
-    diminuendo.releases WHERE population = populations.name AND line < by_now.lines;
+-- What a front end says of a lease of that many rounds, made again of nothing but numbers, so that it can be read.
+CREATE FUNCTION diminuendo.checked_report(first bigint, many bigint, said bytea) RETURNS bytea LANGUAGE plpgsql
+SET search_path = diminuendo, pg_temp AS $$
+DECLARE
+    told record;
+    short boolean := octet_length(said) <= 256 + 64 * many;
+BEGIN
+    SELECT used, ARRAY(SELECT each FROM unnest(silent) AS each WHERE each BETWEEN first AND first + many - 1) AS silent,
+        ARRAY(SELECT coalesce(each, 0) FROM unnest(types) AS each LIMIT many) AS types
+        INTO told FROM jsonb_to_record(CASE WHEN short THEN convert_from(said, 'UTF8')::jsonb END)
+        AS report (used bigint, silent bigint[], types bigint[]);
+    IF told.used IS NULL THEN
+        RAISE EXCEPTION 'That is no report of this lease.' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN convert_to(json_build_object('first', first, 'used', least(greatest(told.used, 0), many),
+        'silent', told.silent, 'types', told.types)::text, 'UTF8');
+END $$;
 
-CREATE FUNCTION diminuendo.lease(which bigint, many bigint, seconds double precision, reported bigint, said bytea)
+CREATE FUNCTION
+    diminuendo.lease(which bigint, many bigint, seconds double precision, reported bigint, said bytea)
 RETURNS TABLE (first bigint, past bigint, version bigint, at double precision, expires_at double precision)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
 #variable_conflict use_column
@@ -126,6 +186,9 @@ DECLARE
     found record;
 BEGIN
     PERFORM check_placement(which);
+    IF (seconds > 0 AND seconds <= {LONGEST_LEASE}) IS NOT TRUE THEN
+        RAISE EXCEPTION 'That is no time to lease rounds for.' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     IF reported IS NULL AND (many = 0 OR NOT EXISTS (SELECT FROM rounds_left(which, instant()))) THEN
         RETURN;  -- nothing to write
     END IF;
@@ -135,7 +198,7 @@ BEGIN
     IF moment > wall() + (SELECT ahead FROM clock) + 0.001 THEN
         moment := tick();  -- the database's clock was set back
     END IF;
-    UPDATE leases SET report = said, reported_at = moment
+    UPDATE leases SET report = checked_report(first, past - first, said), reported_at = moment
         WHERE placement = which AND first = reported AND report IS NULL;
     SELECT * INTO found FROM rounds_left(which, moment) WHERE many > 0;
     IF found.version IS NOT NULL THEN
@@ -145,6 +208,53 @@ BEGIN
         UPDATE counters SET next = least(found.first + many, found.past) WHERE placement = which;
     END IF;
     UPDATE counters SET at = moment WHERE placement = which;
+END $$;
+
+-- All rounds in the order of their numbers and all people in the order of theirs: two who write at once wait for each
+-- other, and never both. What changes nothing is written to the log as well, and takes as long. An answer has the time
+-- of its arrival, unless that is to come or too long ago.
+CREATE FUNCTION diminuendo.put(
+    places bigint[], numbers bigint[], boxes bytea[], arrived double precision[],
+    at_places bigint[], persons bytea[], most bigint[], visited bigint[], names bytea[]
+) RETURNS TABLE (visit bigint, counts boolean, counted bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    moment double precision;
+    each record;
+    hers record;
+    before bigint;
+BEGIN
+    PERFORM writing();
+    PERFORM pg_logical_emit_message(true, 'diminuendo', '');
+    moment := instant();
+    INSERT INTO answers (placement, round, at, sealed)
+        SELECT told.placement, told.round,
+            CASE WHEN told.at BETWEEN moment - {STORED_WITHIN} AND moment THEN told.at ELSE moment END, told.sealed
+        FROM unnest(places, numbers, boxes, arrived) WITH ORDINALITY AS told (placement, round, sealed, at, nth)
+        JOIN counters USING (placement) WHERE told.round >= counters.forgotten
+        ORDER BY told.placement, told.round, told.nth
+        ON CONFLICT DO NOTHING;
+    FOR each IN
+        SELECT told.* FROM unnest(at_places, persons, most, visited, names) WITH ORDINALITY
+            AS told (placement, person, visits, round, key, nth)
+        JOIN counters USING (placement) ORDER BY told.placement, told.person, told.nth
+    LOOP
+        INSERT INTO visits VALUES (each.placement, each.person, '{{}}', -1, '') ON CONFLICT DO NOTHING;
+        SELECT * INTO hers FROM visits WHERE placement = each.placement AND person = each.person FOR UPDATE;
+        before := CASE WHEN each.key <> '' AND each.key = hers.key THEN hers.last ELSE each.round END;
+        visit := each.nth;
+        counted := before;
+        IF before = ANY (hers.rounds) OR before = hers.last THEN
+            counts := before = ANY (hers.rounds);
+        ELSE
+            counts := cardinality(hers.rounds) < each.visits;
+            UPDATE visits SET last = each.round, key = each.key,
+                rounds = CASE WHEN counts THEN hers.rounds || each.round ELSE hers.rounds END
+                WHERE placement = each.placement AND person = each.person;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
 END $$;
 
 CREATE FUNCTION diminuendo.erase(which bigint, numbers bigint[]) RETURNS void
@@ -162,10 +272,50 @@ BEGIN
         WHERE answers.sealed IS NOT NULL;
 END $$;
 
-CREATE FUNCTION diminuendo.rounds_of(which bigint, whom bytea) RETURNS SETOF bigint LANGUAGE sql STABLE
+-- The rounds of somebody who has a name, those that count and her last one; which they are is told to nobody.
+CREATE FUNCTION diminuendo.erase_person(which bigint, whom bytea) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
+    PERFORM erase(which, ARRAY(SELECT unnest(rounds || last) FROM visits WHERE placement = which AND person = whom));
+END $$;
+
+CREATE FUNCTION diminuendo.menus_shown(which bigint)
+RETURNS TABLE (version bigint, first bigint, effective_at double precision, body bytea) LANGUAGE sql STABLE
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
-    SELECT DISTINCT unnest(rounds || last) AS round FROM visits WHERE placement = which AND person = whom ORDER BY 1
+    SELECT version, first, effective_at, body FROM menus
+        WHERE placement = which AND effective_at <= (SELECT instant())
 $$;
+
+CREATE FUNCTION diminuendo.leases_shown(which bigint, since bigint)
+RETURNS TABLE (first bigint, past bigint, version bigint, at double precision, expires_at double precision,
+    report bytea, reported_at double precision) LANGUAGE sql STABLE
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+    SELECT first, past, version, at, expires_at, report, reported_at FROM leases
+        WHERE placement = which AND first >= since AND past > (SELECT forgets(which))
+$$;
+
+CREATE FUNCTION diminuendo.ledger_shown(whose text, since bigint)
+RETURNS TABLE (seq bigint, line bytea) LANGUAGE sql STABLE
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+    SELECT seq, line FROM ledger WHERE population = whose AND seq >= since AND seq < (SELECT shown(whose))
+$$;
+
+CREATE FUNCTION diminuendo.releases_shown(whose text)
+RETURNS TABLE (name text, body bytea) LANGUAGE sql STABLE
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+    SELECT name, body FROM releases WHERE population = whose AND line < (SELECT shown(whose))
+$$;
+
+CREATE VIEW diminuendo.shown_menus AS SELECT number AS placement, found.*
+    FROM diminuendo.placements, diminuendo.menus_shown(number) AS found;
+CREATE VIEW diminuendo.shown_leases AS SELECT number AS placement, found.*
+    FROM diminuendo.placements, diminuendo.leases_shown(number, 0) AS found;
+CREATE VIEW diminuendo.shown_ledger AS SELECT name AS population, found.*
+    FROM diminuendo.populations, diminuendo.ledger_shown(name, 0) AS found;
+CREATE VIEW diminuendo.shown_releases AS SELECT populations.name AS population, found.*
+    FROM diminuendo.populations, diminuendo.releases_shown(populations.name) AS found;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA diminuendo FROM PUBLIC;
 """
+
+STEPS = (TABLES + FUNCTIONS,)
+"""What leads from each version to the next; a store's version is the number of steps it took."""

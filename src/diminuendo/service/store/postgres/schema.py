@@ -1,4 +1,4 @@
-"""The tables of the PostgreSQL store, in a schema of their own; functions on them and later steps are beside it.
+"""The tables of the PostgreSQL store, in a schema of their own; functions on them are beside it.
 
 What is private is the same as in SQLite: `answers`, `visits`, `snapshot_parts` and `trainer_keys`. Front ends have no
 right to these tables. What they do with them (lease, put, count, erase) are functions that run with the rights of their
@@ -60,6 +60,7 @@ CREATE TABLE diminuendo.clock (
     ahead double precision NOT NULL        -- by how much this clock is ahead of the database's, which was set back
 );
 INSERT INTO diminuendo.clock VALUES (1, 0, 0);
+CREATE TABLE diminuendo.turns (one integer CHECK (false));  -- of no rows, ever
 CREATE TABLE diminuendo.beats (name text PRIMARY KEY, at double precision NOT NULL, note text NOT NULL);
 
 CREATE TABLE diminuendo.populations (
@@ -110,8 +111,10 @@ CREATE TABLE diminuendo.menus (
     body bytea NOT NULL,
     lines bigint NOT NULL DEFAULT 0,       -- of its ledger, that it shows once it is in effect
     forgets bigint NOT NULL DEFAULT 0,     -- leases before this round, once it is in effect
+    at double precision NOT NULL DEFAULT 0,-- when it was published
     PRIMARY KEY (placement, version)
 );
+CREATE INDEX menus_at ON diminuendo.menus (at, placement, version);
 CREATE TABLE diminuendo.allowed (
     placement bigint NOT NULL REFERENCES diminuendo.placements,
     version bigint NOT NULL,

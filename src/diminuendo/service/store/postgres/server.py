@@ -23,9 +23,9 @@ from diminuendo._extras import extra
 from diminuendo.errors import DiminuendoError, InvalidInput, StoreUnavailable, refuse_copies
 from diminuendo.service.store import reasons
 from diminuendo.service.store.led import Led
+from diminuendo.service.store.postgres.functions import STEPS
 from diminuendo.service.store.postgres.rights import give_again
 from diminuendo.service.store.postgres.schema import NO_PLACEMENT, SCHEMA
-from diminuendo.service.store.postgres.steps import STEPS
 
 with extra("postgres"):
     import asyncpg

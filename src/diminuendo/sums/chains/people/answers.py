@@ -1,4 +1,4 @@
-"""What people of a release said, in groups that lie side by side in memory, and how those of a group are asked on."""
+"""What users of a release said, side by side in memory, and how they are queried along a growing slate."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from diminuendo.types import Floats, Ints
 
 
 class Answers(NamedTuple):
-    """What some people said, one after the other; all of it secret. Others may lie before and after them."""
+    """Singleton values of some users, one user after the other; all of it secret. Others may lie around them."""
 
     starts: Ints
-    """Where each person's entries begin, and at last where they end."""
+    """Where each user's entries begin, and at last where they end."""
     items: NDArray[Any]
     values: Floats
-    """What each item is worth to her by itself."""
+    """What each item is worth by itself."""
     weights: NDArray[Any]
-    """Of each person in this release."""
+    """Of each user in this release."""
     types: NDArray[Any]
-    """What is known of each person, as a number (streams/contexts.py); 0 where there are no contexts."""
+    """Context id of each user (streams/contexts.py); 0 without contexts."""
 
     def __repr__(self) -> str:
         return "<Answers>"
 
 
 class Moved(NamedTuple):
-    """Some people of a group whom an item moves."""
+    """Some users whom an item moves."""
 
     who: Ints
-    """Their places in the group, rising."""
+    """Their places, rising."""
     gains: Floats
-    """What each of their entries would add, once it has joined."""
+    """What each of their entries would add, once the item has joined."""
     further: Any
-    """How far they have come then: the walk's own affair."""
+    """Their state then: the walk's own affair."""
 
     def __repr__(self) -> str:
         return "<Moved>"
 
 
 class Walk(Protocol):
-    """People of a group who can be asked what items would add along a growing slate."""
+    """Users who can be queried along a growing slate, from the empty one on."""
 
     def moved_by(self, joining: Ints, types: NDArray[Any]) -> Iterator[Moved]:
-        """Whom her item moves, some after the others; `joining`: of each type, EMPTY_SLOT for none."""
+        """Whom the item of their type moves, some after the others; `joining`: of each type, EMPTY_SLOT for none."""
         ...
 
     def join(self, further: Any) -> None:
@@ -56,13 +56,3 @@ class Walk(Protocol):
         """Everybody once, some after the others: their places, and (parts, entries), what theirs would add around a
         slate. There is but one part, the whole slate, where it is the same without any of its items."""
         ...
-
-
-class Group(NamedTuple):
-    """People who lie side by side, and how to ask them; None where whoever asks brings the answers along."""
-
-    people: Answers
-    walk: Walk | None = None
-
-    def __repr__(self) -> str:
-        return "<Group>"

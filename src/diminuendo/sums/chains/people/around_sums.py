@@ -1,4 +1,4 @@
-"""What people say around a slate: each person one vector of several parts, clipped as a whole, and added up."""
+"""What users say around a slate: each user one vector of several parts, clipped as a whole, and added up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ the slate serves her already."""
 def add_around(
     rule: Rule,
     people: Answers,
-    first: int,
     gains: Floats,
     factors: Floats,
     place: Ints,
@@ -27,13 +26,13 @@ def add_around(
     at: Ints,
     ticks: Ints,
     total: Ints,
-) -> int:
-    """Add what people say from number `first` on, as many as have entries in `gains`, each clipped as one vector.
+) -> None:
+    """Add what these users say, each clipped as one vector; `gains`: (parts, entries).
 
-    Returns who comes next. What an item adds lies between 0 and what it is worth by itself.
+    What an item adds lies between 0 and what it is worth by itself.
     """
-    begin, person, n_items = people.starts[first], first, len(factors)
-    while person < len(people.starts) - 1 and people.starts[person + 1] - begin <= gains.shape[1]:
+    begin, n_items = people.starts[0], len(factors)
+    for person in range(len(people.starts) - 1):
         low, high = people.starts[person], people.starts[person + 1]
         square, size = 0.0, 0
         for j in range(low, high):
@@ -56,8 +55,6 @@ def add_around(
         clip_row(rule, row, 0, size, ticks)
         for j in range(size):
             total[at[j]] += int(people.weights[person]) * ticks[j]
-        person += 1
-    return person
 
 
 @inline

@@ -1,0 +1,27 @@
+"""Pickups of Uber in Manhattan, for facility location."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv
+
+from diminuendo import People, from_places, grid
+
+FOLDER = Path(os.environ.get("DIMINUENDO_DATA", "no-folder-named"))
+"""Where somebody keeps real streams that are not ours to hand on; tests/reference/README.md says which and whence."""
+PICKUPS = FOLDER / "uber_apr_aug14.csv.gz"
+
+SOUTH, NORTH, WEST, EAST = 40.70, 40.82, -74.02, -73.93
+"""A box around Manhattan."""
+
+
+def uber(people: int) -> People:
+    """Pickups in Manhattan against a fixed grid of 150 sites, served within 2 km."""
+    table = pyarrow.csv.read_csv(PICKUPS)
+    points = np.column_stack([table["lat"].to_numpy(), table["lon"].to_numpy()])
+    inside = (points >= (SOUTH, WEST)).all(axis=1) & (points <= (NORTH, EAST)).all(axis=1)
+    sites = grid(SOUTH, NORTH, WEST, EAST, 15, 10)
+    return from_places(points[inside][:people], sites, reach_km=2.0, distance="flat", name="uber")

@@ -1,0 +1,397 @@
+"""Users who are stored between releases, in immutable blocks of rows.
+
+A block is a range of rows of one table: of the table in which users came, of which nothing is copied, or of a table of
+its own, into which users who came one by one were gathered. Blocks are replaced, never changed, so a release queries
+the blocks that were there when it began. Python functions are no rows: they stay in the learner's process, and cannot
+be written into a snapshot.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from diminuendo._sparse import SparseRows, stacked
+from diminuendo.errors import InvalidInput, refuse_copies
+from diminuendo.objectives.family import Family, Table
+from diminuendo.objectives.person import Person
+from diminuendo.objectives.records import from_record, same_family, to_record
+from diminuendo.streams.moved import as_in_their_rows
+from diminuendo.streams.walks import ScoreWalk, Segment, one_person
+from diminuendo.types import Floats, Ints, Objective
+
+GATHER = 256
+"""Users who come one by one wait until there are this many: then they become a block."""
+BLOCK = 1 << 16
+"""The most users of a block."""
+NO_ROUND = -1
+"""In place of a round that is not known: such a user cannot be erased."""
+
+
+class Facts(NamedTuple):
+    """Public facts of each user of a block, in as few bits as hold them."""
+
+    batches: NDArray[Any]
+    types: NDArray[Any]
+    """Context ids; 0 without contexts."""
+    rounds: NDArray[Any]
+
+    def some(self, where: Any) -> Facts:
+        """Those of some users."""
+        return Facts(*(column[where] for column in self))
+
+
+def facts_of(users: int, batch: int, types: Ints | int = 0, rounds: Ints | int = NO_ROUND) -> Facts:
+    """Facts of users of one batch."""
+    return Facts(*(_narrow(np.broadcast_to(column, users)) for column in (batch, types, rounds)))
+
+
+def _narrow(numbers: NDArray[Any]) -> NDArray[Any]:
+    low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))
+    return numbers.astype(np.promote_types(np.min_scalar_type(low), np.min_scalar_type(high)))
+
+
+def _joined(parts: Sequence[Facts]) -> Facts:
+    return Facts(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Block:
+    """Users whose rows are `first` to before `end` of a table."""
+
+    family: Family
+    table: Table
+    n_items: int
+    first: int
+    end: int
+    facts: Facts
+    own: bool = False
+    """Whether the table holds nobody else, so that who is erased must leave it."""
+
+    def __len__(self) -> int:
+        return self.end - self.first
+
+    def __repr__(self) -> str:
+        return "<Block>"
+
+    @property
+    def segment(self) -> Segment:
+        """The users for walks."""
+        return Segment(self.family, self.table, range(self.first, self.end))
+
+    @property
+    def rows(self) -> tuple[SparseRows, ...]:
+        """Their rows, without copying."""
+        return tuple(
+            part.between(self.first, self.end) for part in self.family.rows(self.table, self.n_items)
+        )
+
+    @cached_property
+    def singles(self) -> SparseRows | None:
+        """The table's rows, if they say what items are worth by themselves; None: that must be worked out."""
+        return as_in_their_rows(self.segment, self.n_items)
+
+    def only(self, stays: NDArray[np.bool_]) -> Block | None:
+        """Some of the users: a smaller range of a table of others, else a table that holds nobody else."""
+        where = np.flatnonzero(stays)
+        if len(where) in (0, len(self)):
+            return self if len(where) else None
+        facts, low, high = self.facts.some(where), int(where[0]), int(where[-1]) + 1
+        if not self.own and high - low == len(where):
+            return Block(self.family, self.table, self.n_items, self.first + low, self.first + high, facts)
+        return block_of(
+            self.family, self.table, self.n_items, [part.only(where) for part in self.rows], facts
+        )
+
+
+def block_of(family: Family, like: Table, n_items: int, rows: Sequence[SparseRows], facts: Facts) -> Block:
+    """These rows in a table of their own, whose public parameters are those of the table `like`."""
+    return Block(family, family.with_rows(like, rows), n_items, 0, len(facts.batches), facts, own=True)
+
+
+def _merged(blocks: Sequence[Block]) -> Block:
+    """Users of one family in one block, as they came."""
+    first, rows = blocks[0], [block.rows for block in blocks]
+    parts = [stacked(several) for several in zip(*rows, strict=True)]
+    facts = _joined([block.facts for block in blocks])
+    return block_of(first.family, first.table, first.n_items, parts, facts)
+
+
+class Waiting(NamedTuple):
+    """Users of one batch who wait to be gathered: rows `first` to before `end` of a table."""
+
+    family: Family
+    table: Table
+    first: int
+    end: int
+    batch: int
+    types: Ints | int
+    rounds: Ints | int
+
+    def __repr__(self) -> str:
+        return "<Waiting>"
+
+
+class FunctionUser(NamedTuple):
+    """A user who is a Python function, with what they said of items by themselves when they answered."""
+
+    segment: Segment
+    items: Ints
+    values: Floats
+    batch: int
+    type: int
+    round: int
+
+    def __repr__(self) -> str:
+        return "<FunctionUser>"
+
+
+NOTHING = np.zeros(0, dtype=np.int64), np.zeros(0)
+"""Singleton values that are not asked for when a user answers."""
+
+
+class UserStore:
+    """Users in the order in which they came, and those who are Python functions besides."""
+
+    __getstate__ = refuse_copies
+
+    def __init__(self, n_items: int, n_types: int = 1) -> None:
+        self.n_items, self.n_types = n_items, n_types
+        self._blocks: list[Block] = []
+        self._waiting: list[Waiting] = []  # of one family, after those of the blocks
+        self._who_wait = 0
+        self._functions: list[FunctionUser] = []
+
+    def __repr__(self) -> str:
+        return f"<UserStore, {self.n_items} items>"
+
+    def __len__(self) -> int:
+        """The number of users: as private as whether somebody answered."""
+        return sum(map(len, self._blocks)) + self._who_wait + len(self._functions)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """Everybody who is a row."""
+        self._gather()
+        return list(self._blocks)
+
+    @property
+    def functions(self) -> list[FunctionUser]:
+        """Everybody who is a Python function."""
+        return list(self._functions)
+
+    @property
+    def batches(self) -> Ints:
+        """The batch of each user."""
+        known = [block.facts.batches for block in self.blocks]
+        return np.concatenate([*known, [user.batch for user in self._functions]]).astype(np.int64)
+
+    def add(
+        self,
+        user: Objective,
+        batch: int = 0,
+        kind: int = 0,
+        round: int = NO_ROUND,
+        said: tuple[Ints, Floats] = NOTHING,
+    ) -> None:
+        """Store one user of the context id `kind`; `said`: of a Python function, singleton values by rising items."""
+        if type(user) is not Person:  # foreign code may say that it is one
+            one = one_person(user)
+            if one.family is None:
+                self._functions.append(FunctionUser(one, *said, batch, kind, round))
+                return
+            user = Person(one.family, self.n_items, one.table, int(one.rows[0]))
+        self._wait(Waiting(user.family, user.table, user.index, user.index + 1, batch, kind, round))
+
+    def add_rows(
+        self,
+        family: Family,
+        table: Table,
+        rows: range | Sequence[int] | Ints,
+        batch: int = 0,
+        types: Ints | int = 0,
+        rounds: Ints | int = NO_ROUND,
+    ) -> None:
+        """Store several users of one table and one batch. A few who are the whole table wait as if they came alone."""
+        places = np.asarray(rows, dtype=np.int64)
+        if not len(places):
+            return
+        whole, (first, end) = family.rows(table, self.n_items), (int(places[0]), int(places[-1]) + 1)
+        if end - first == len(places) == whole[0].shape[0] < GATHER:
+            self._wait(Waiting(family, table, first, end, batch, types, rounds))
+            return
+        self._gather()
+        facts = facts_of(len(places), batch, types, rounds)
+        if end - first == len(places) and (isinstance(rows, range) or (np.diff(places) == 1).all()):
+            self._cut(Block(family, table, self.n_items, first, end, facts))
+        else:
+            some = [part.only(places) for part in whole]
+            self._cut(block_of(family, table, self.n_items, some, facts))
+
+    def _cut(self, block: Block) -> None:
+        """Append users of one table, in blocks that are not too large."""
+        for low in range(0, len(block), BLOCK):
+            high = min(low + BLOCK, len(block))
+            self._append(
+                Block(
+                    block.family,
+                    block.table,
+                    self.n_items,
+                    block.first + low,
+                    block.first + high,
+                    block.facts.some(slice(low, high)),
+                    block.own,
+                )
+            )
+
+    def _append(self, block: Block) -> None:
+        """Append a block; small ones are joined, so that each user is copied a few times at most."""
+        blocks = list(self._blocks)
+        while blocks and len(blocks[-1]) + len(block) <= BLOCK:
+            last = blocks[-1]
+            if last.table is block.table and last.end == block.first:
+                facts = _joined([last.facts, block.facts])
+                block = Block(
+                    block.family, block.table, self.n_items, last.first, block.end, facts, block.own
+                )
+            elif (
+                last.own
+                and block.own
+                and len(last) <= 2 * len(block)
+                and same_family(last.family, block.family)
+            ):
+                block = _merged([last, block])
+            else:
+                break
+            blocks.pop()
+        self._blocks = [*blocks, block]
+
+    def _wait(self, users: Waiting) -> None:
+        if self._waiting and not same_family(self._waiting[0].family, users.family):
+            self._gather()
+        self._waiting.append(users)
+        self._who_wait += users.end - users.first
+        if self._who_wait >= GATHER:
+            self._gather()
+
+    def _gather(self) -> None:
+        """Let those who wait become a block."""
+        if not self._waiting:
+            return
+        family, like, waiting = self._waiting[0].family, self._waiting[0].table, self._waiting
+        rows = [
+            tuple(part.between(each.first, each.end) for part in each.family.rows(each.table, self.n_items))
+            for each in waiting
+        ]
+        sizes = [each.end - each.first for each in waiting]
+        types, rounds = (
+            np.concatenate([np.broadcast_to(given, size) for given, size in zip(columns, sizes, strict=True)])
+            for columns in ([each.types for each in waiting], [each.rounds for each in waiting])
+        )
+        facts = Facts(
+            _narrow(np.repeat([each.batch for each in waiting], sizes)), _narrow(types), _narrow(rounds)
+        )
+        block = block_of(
+            family, like, self.n_items, [stacked(several) for several in zip(*rows, strict=True)], facts
+        )
+        # In one go: nobody is there twice, whatever fails.
+        self._append(block)
+        self._waiting, self._who_wait = [], 0
+
+    def erase(self, rounds: Ints) -> None:
+        """Drop everybody who came in these rounds."""
+        self._keep(
+            lambda block: ~np.isin(block.facts.rounds, rounds),
+            lambda user: user.round not in set(rounds.tolist()),
+        )
+
+    def forget(self, before: int) -> None:
+        """Drop everybody of batches before that one."""
+        self._keep(lambda block: block.facts.batches >= before, lambda user: user.batch >= before)
+
+    def _keep(self, rows: Any, functions: Any) -> None:
+        blocks = [part for block in self.blocks if (part := block.only(rows(block))) is not None]
+        self._blocks, self._functions = blocks, [user for user in self._functions if functions(user)]
+
+    def score_walk(self, batch: int) -> ScoreWalk:
+        """Everybody of one batch along a growing slate, all together."""
+        some = [block.only(block.facts.batches == batch) for block in self.blocks]
+        functions = [user.segment for user in self._functions if user.batch == batch]
+        return ScoreWalk(self.n_items, [*(block.segment for block in some if block is not None), *functions])
+
+    # What a snapshot holds: rows as CSR, families as JSON. Python functions are left out.
+
+    def written(self) -> dict[str, NDArray[Any]]:
+        """The arrays that hold everybody who can be written down."""
+        found: list[tuple[dict[str, Any], list[tuple[SparseRows, ...]]]] = []
+        for block in self.blocks:
+            record = to_record(block.family)
+            if not (found and found[-1][0] == record):
+                found.append((record, []))
+            found[-1][1].append(block.rows)
+        arrays = {}
+        for number, (_, rows) in enumerate(found):
+            for part, several in enumerate(zip(*rows, strict=True)):
+                whole = stacked(several)
+                for name, dtype in (("indptr", np.int64), ("indices", np.int64), ("data", np.float64)):
+                    arrays[f"{number}.{part}.{name}"] = getattr(whole, name).astype(dtype)
+        facts = _joined([facts_of(0, 0), *(block.facts for block in self._blocks)])
+        arrays["families"] = np.frombuffer(
+            json.dumps([record for record, _ in found]).encode(), dtype=np.uint8
+        )
+        if (facts.rounds != NO_ROUND).any():
+            arrays["rounds"] = facts.rounds.astype(np.int64)
+        if self.n_types > 1:
+            arrays["types"] = facts.types.astype(np.int64)
+        return arrays | {"batches": facts.batches.astype(np.int64)}
+
+    def read(self, arrays: dict[str, NDArray[Any]], batches: int) -> None:
+        """Store everybody of a snapshot whose batches are below `batches`; refuse what compiled code could not read."""
+        self._blocks, self._waiting, self._who_wait, self._functions = [], [], 0, []
+        try:
+            facts = Facts(
+                arrays["batches"],
+                arrays["types"] if self.n_types > 1 else np.zeros(len(arrays["batches"]), dtype=np.int64),
+                arrays.get("rounds", np.full(len(arrays["batches"]), NO_ROUND)),
+            )
+            least, most = (0, 0, NO_ROUND), (batches, self.n_types, np.iinfo(np.int64).max)
+            for column, low, high in zip(facts, least, most, strict=True):
+                known = column.dtype == np.int64 and column.shape == facts.batches.shape
+                if not known or ((column < low) | (column >= high)).any():
+                    raise InvalidInput(
+                        "The snapshot holds users who could not have been added; it was altered."
+                    )
+            facts, done = Facts(*map(_narrow, facts)), 0
+            for family, table, users in self._tables(arrays):
+                some = facts.some(slice(done, done + users))
+                self._cut(Block(family, table, self.n_items, 0, users, some, own=True))
+                done += users
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InvalidInput(f"The snapshot's users cannot be read: {error}.") from error
+        if done != len(facts.batches):
+            raise InvalidInput("The snapshot holds other users than it says; it was altered.")
+
+    def _tables(self, arrays: dict[str, NDArray[Any]]) -> Iterator[tuple[Family, Table, int]]:
+        for number, record in enumerate(json.loads(arrays["families"].tobytes())):
+            family = from_record(record)
+            matrices = [
+                _matrix(arrays, f"{number}.{part}", width)
+                for part, width in enumerate(family.columns(self.n_items))
+            ]
+            yield (
+                family,
+                family.table(matrices, self.n_items),
+                int(matrices[0].shape[0]),
+            )  # checked by the family
+
+
+def _matrix(arrays: dict[str, NDArray[Any]], name: str, width: int) -> scipy.sparse.csr_array:
+    indptr, indices, data = (arrays[f"{name}.{part}"] for part in ("indptr", "indices", "data"))
+    return scipy.sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, width))

@@ -1,1 +1,0 @@
-"""Every slot and item is tried equally often, with a bound: payoffs and clicks."""

@@ -1,0 +1,211 @@
+"""Which column of a table is what: as named, whatever its capitals and blanks; else guessed by its name, and said so.
+
+A guess is made only where a name says it in itself, as `Customer ID`, `sku`, `created_at` or `InvoiceNo` do. Names of
+columns are public; nothing here looks at rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from diminuendo.errors import InvalidInput
+from diminuendo.streams.read_as import COLUMNS, ReadAs
+
+NUMBERS = ("", "id", "no", "nr", "num", "number", "code", "key", "ref", "uuid", "guid", "hash")
+"""What a name may end in that names somebody or something by a number."""
+LABELS = ("name", "label", "title")
+SUBJECTS = {
+    "person": (
+        *("person", "customer", "user", "client", "visitor", "member", "shopper", "buyer", "subscriber"),
+        *("household", "account", "cust", "email"),
+    ),
+    "item": (
+        *(
+            "item",
+            "sku",
+            "product",
+            "article",
+            "asin",
+            "isbn",
+            "ean",
+            "gtin",
+            "upc",
+            "stockcode",
+            "film",
+            "movie",
+        ),
+        *("book", "song", "track", "title", "page", "url"),
+    ),
+    "order": (
+        "order",
+        "invoice",
+        "basket",
+        "cart",
+        "transaction",
+        "receipt",
+        "purchaseid",
+        "session",
+        "visit",
+    ),
+    "value": ("value", "rating", "stars", "score"),
+    "quantity": ("quantity", "qty"),
+}
+"""Words for each, the likeliest first."""
+HAPPENED = (
+    "",
+    "created",
+    "ordered",
+    "order",
+    "placed",
+    "purchase",
+    "purchased",
+    "invoice",
+    "transaction",
+    "event",
+)
+TIMES = ("at", "time", "timestamp", "datetime", "date", "ts", "on", "day")
+
+
+def _forms() -> Iterator[tuple[str, str]]:
+    """(role, name) of all that is guessed, the likeliest first."""
+    for role, subjects in SUBJECTS.items():
+        endings = ("",) if role in ("value", "quantity") else NUMBERS
+        yield from ((role, subject + ending) for subject in subjects for ending in endings)
+        if role in ("person", "item"):
+            yield from ((role, subject + ending) for subject in subjects for ending in LABELS)
+    yield from (
+        ("time", when + ending) for when in HAPPENED for ending in TIMES if when or ending not in ("on",)
+    )
+
+
+PLACES = {form: (role, place) for place, (role, form) in reversed(list(enumerate(_forms())))}
+"""For each name without its capitals, blanks and marks: what it says, and how likely."""
+
+
+class Roles(NamedTuple):
+    """The columns that were found for each part that a column can play; None where there is none."""
+
+    person: str
+    item: str
+    value: str | None
+    time: str | None
+    order: str | None
+    quantity: str | None
+    """How many were bought, where there is no value: rows with less than one are no wishes."""
+    guessed: bool
+    """Whether person, item or value were guessed."""
+
+    def all(self) -> list[str]:
+        """Their names, each once."""
+        return [name for name in self[:6] if isinstance(name, str)]
+
+
+def tidied(header: Iterable[str]) -> list[str]:
+    """Names of columns as people would write them: without marks of encodings, and single blanks within."""
+    return [" ".join(str(name).replace("\ufeff", "").split()) for name in header]
+
+
+def squeezed(name: str) -> str:
+    """A name without capitals, blanks and marks."""
+    return re.sub(r"[\W_]+", "", name.casefold())
+
+
+def find(name: str, header: Sequence[str], file: str) -> str | None:
+    """The column of that name, or the only one that differs in capitals, blanks and marks; None if there is none."""
+    name = " ".join(name.split())
+    if header.count(name) > 1:
+        raise InvalidInput(f"{file} has {header.count(name)} columns called {name}. Rename one of them.")
+    if name in header:
+        return name
+    alike = [one for one in header if squeezed(one) == squeezed(name)] if squeezed(name) else []
+    return alike[0] if len(alike) == 1 else None
+
+
+def guesses(header: Sequence[str]) -> dict[str, str]:
+    """For each part the column whose name says so, the likeliest of several."""
+    best: dict[str, tuple[int, str]] = {}
+    for name in header:
+        role, place = PLACES.get(squeezed(name), ("", 0))
+        if role and header.count(name) == 1 and (role not in best or place < best[role][0]):
+            best[role] = place, name
+    return {role: name for role, (_, name) in best.items()}
+
+
+def roles(read_as: ReadAs, header: Sequence[str], file: str) -> Roles:
+    """Which column is what; an error that names likely ones where that is not clear."""
+    likely = guesses(header)
+    if read_as.columns is not None:
+        named = [find(name, header, file) for name in read_as.columns]
+        missing = [name for name, column in zip(read_as.columns, named, strict=True) if column is None]
+    else:
+        named = [likely.get(role) for role in COLUMNS]
+        missing = [role for role, column in zip(COLUMNS[:2], named[:2], strict=True) if column is None]
+    if missing:
+        raise InvalidInput(_nowhere(missing, read_as.columns or COLUMNS, header, likely, file))
+    person, item, value = [*named, None][:3]
+    assert person is not None
+    assert item is not None
+    if len({person, item, value}) < 3:
+        raise InvalidInput(
+            f"{file}: person, item and value are three columns; got {', '.join(map(str, named))}."
+        )
+    taken = (person, item, value)
+    time = likely.get("time") if read_as.time is None else _asked(read_as.time, "time", header, file)
+    asked = read_as.asked_round
+    order = likely.get("order")
+    if asked is not None and asked.column is not None:
+        order = _asked(asked.column, "orders", header, file)
+    elif asked is not None and asked.kind == "order" and order is None:
+        raise InvalidInput(
+            f"{file} has no column that looks like orders. Name it, as order:COLUMN. {_there(header)}"
+        )
+    guessed = read_as.columns is None and [one for one in taken if one] != [
+        *COLUMNS[: len(list(filter(None, taken)))]
+    ]
+    return Roles(
+        person,
+        item,
+        value,
+        None if time in taken else time,
+        None if order in taken else order,
+        likely.get("quantity") if value is None else None,
+        guessed,
+    )
+
+
+def _asked(name: str, what: str, header: Sequence[str], file: str) -> str:
+    column = find(name, header, file)
+    if column is None:
+        raise InvalidInput(f"{file} has no column {name} of {what}.{meant(name, header)} {_there(header)}")
+    return column
+
+
+def meant(name: str, header: Sequence[str]) -> str:
+    """A column that is spelled much like it, as a question; "" where there is none."""
+    close = get_close_matches(squeezed(name), [squeezed(one) for one in header], 1)
+    return "".join(f" Did you mean {one}?" for one in header if close and squeezed(one) == close[0])
+
+
+def _there(header: Sequence[str]) -> str:
+    return f"Its columns are: {', '.join(header)}."
+
+
+def _nowhere(
+    missing: Sequence[str], expected: Sequence[str], header: Sequence[str], likely: dict[str, str], file: str
+) -> str:
+    said = [f"{name} like the {role}" for role, name in likely.items()]
+    hint = (
+        f" {said[0].replace(' like', ' looks like', 1)}{''.join(f', {one}' for one in said[1:])}."
+        if said
+        else ""
+    )
+    pair = [likely.get(role, f"COLUMN_OF_{role.upper()}") for role in COLUMNS[:2]]
+    pair += [likely["value"]] if "value" in likely else []
+    return (
+        f"{file} has no column {', '.join(missing)}; expected {','.join(expected)} and found {','.join(header)}.{hint} "
+        f"Name the columns of person, item and (if there is one) value: columns={tuple(pair)!r}, or on the command "
+        f"line --columns {','.join(pair)!r}."
+    )

@@ -1,0 +1,234 @@
+"""Sums over the users of one release along a chain of items, in whole numbers.
+
+A query is a function of users' rows and of public facts alone: weights of batches, factors of items, and the chain so
+far. Sums are whole numbers, so they are exact in any order: whichever way users are split into blocks, in whatever
+process a block is queried, and however often a query is computed again, the same is published, bit for bit. Noise and
+the ledger know nothing of blocks (release.py, around.py, cells.py).
+
+What is left of users along a chain is remembered between two queries, in 16 bits an entry where ticks fit. It is a
+memo: any other chain is walked from its start. A query goes to those whom an item moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo._numba import kernel
+from diminuendo.errors import refuse_copies
+from diminuendo.sums.chains.focus import clip_focused
+from diminuendo.sums.chains.people.answers import Answers, Moved, Walk
+from diminuendo.sums.chains.people.around_sums import EASE, add_around
+from diminuendo.sums.clip import Clip
+from diminuendo.types import EMPTY_SLOT, Floats, Ints
+
+Chain = tuple[Ints, ...]
+"""Step by step the item that joined the chain of each type; EMPTY_SLOT: none."""
+
+
+class Participants(Protocol):
+    """The users of one release as they were when it began. Every result is a sum over users, without noise."""
+
+    def sums(self, chain: Chain, whose: Ints, many: int) -> Ints:
+        """(many, items): what is left after a chain, at first the singles; `whose`: the row of each type, -1: none."""
+        ...
+
+    def row(self, chain: Chain, joining: Ints, questions: Ints, many: int) -> Ints:
+        """(many, items): what is lost as one more item joins the chain of each type, in the row of its question."""
+        ...
+
+    def around(self, slate: Ints) -> Ints:
+        """(1 + slots, items): what is said around a slate."""
+        ...
+
+    def counts(self, of_type: Ints, size: int, unit: int) -> Ints:
+        """How often each value is there, by weights, times `unit`; `of_type`: the value of each type, -1: none."""
+        ...
+
+
+class ChainWalk:
+    """Users who lie side by side; each method adds to a total. `begin`: gives a walk from the empty slate on."""
+
+    __getstate__ = refuse_copies
+
+    def __init__(self, users: Answers, begin: Callable[[], Walk], clip: Clip, factors: Floats) -> None:
+        self._users, self._begin, self._clip, self._factors = users, begin, clip, factors
+        self._steps: list[bytes] | None = None  # how far they have come; None: nowhere yet
+        self._next: tuple[bytes, list[tuple[Moved, NDArray[Any]]]] | None = None
+
+    def __repr__(self) -> str:
+        return "<ChainWalk>"
+
+    def add_left(self, chain: Chain, whose: Ints, total: Ints) -> None:
+        """What is left of everybody after a chain."""
+        self._go_along(chain)
+        add_left(self._users, self._left, whose, total)
+
+    def add_lost(self, chain: Chain, joining: Ints, questions: Ints, total: Ints) -> None:
+        """What everybody loses as one more item joins a chain."""
+        self._go_along(chain)
+        users = self._users
+        for moved, after in self._step(joining):
+            who = moved.who
+            starts, items, before = _of_some(users, who, self._left)
+            whose = questions[users.types[who]]
+            add_losses(starts, items, before, after, users.weights[who], whose, total)
+
+    def add_around(self, slate: Ints, total: Ints) -> None:
+        """What everybody says around a slate, each user clipped as one vector."""
+        place = np.full(len(self._factors), -1, dtype=np.int64)
+        shown = np.flatnonzero(slate != EMPTY_SLOT)
+        place[slate[shown]] = shown
+        rule, ease = self._clip.rule, EASE * self._clip.bound
+        for who, gains in self._begin().around(slate.tolist()):
+            some = _only(self._users, who)
+            most = len(total) * int(np.diff(some.starts).max(initial=0))
+            room = np.empty(most), np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+            add_around(rule, some, gains, self._factors, place, ease, *room, total.reshape(-1))
+
+    def add_counts(self, of_type: Ints, unit: int, total: Ints) -> None:
+        """How often each value is there."""
+        count_values(of_type[self._users.types], self._users.weights, unit, total)
+
+    def _go_along(self, chain: Chain) -> None:
+        """Come to the end of this chain: from where users are, if it goes on from there."""
+        wanted = [joining.tobytes() for joining in chain]
+        if self._steps is None or wanted[: len(self._steps)] != self._steps:
+            self._walk, self._next = self._begin(), None
+            self._left, self._scales = clipped(self._users, self._clip, self._factors)
+            self._steps = []
+        for joining in chain[len(self._steps) :]:
+            for moved, after in self._step(joining):
+                put_back(self._users.starts, moved.who, after, self._left)
+                self._walk.join(moved.further)
+            self._steps.append(joining.tobytes())
+            self._next = None
+
+    def _step(self, joining: Ints) -> list[tuple[Moved, NDArray[Any]]]:
+        """Whom one more item moves, and what these have left then, entry by entry."""
+        key = joining.tobytes()
+        if self._next is None or self._next[0] != key:
+            self._next = (
+                key,
+                [self._fallen(moved, joining) for moved in self._walk.moved_by(joining, self._users.types)],
+            )
+        return self._next[1]
+
+    def _fallen(self, moved: Moved, joining: Ints) -> tuple[Moved, NDArray[Any]]:
+        users, who = self._users, moved.who
+        starts, items, before = _of_some(users, who, self._left)
+        after = np.empty_like(before)
+        said = moved.gains, self._factors, self._clip.ceiling, joining[users.types[who]]
+        fall(starts, items, self._scales[who], *said, before, after)
+        return moved._replace(gains=moved.gains[:0]), after
+
+
+def clipped(people: Answers, clip: Clip, factors: Floats) -> tuple[NDArray[Any], Floats]:
+    """What people say, times the factors of their items, clipped to ticks; and by what each was multiplied."""
+    kind = np.int16 if clip.largest <= np.iinfo(np.int16).max else np.int32
+    size, longest = people.starts[-1] - people.starts[0], int(np.diff(people.starts).max(initial=0))
+    ticks, scales = np.zeros(size, dtype=kind), np.empty(len(people.weights))
+    room = np.empty(longest), np.empty(longest, dtype=np.int64)
+    clip_focused(clip.rule, people.starts, people.items, people.values, factors, *room, ticks, scales)
+    return ticks, scales
+
+
+def _only(people: Answers, who: Ints) -> Answers:
+    """Some people, side by side."""
+    starts, items, values = _of_some(people, who, people.values[people.starts[0] : people.starts[-1]])
+    return Answers(starts, items, values, people.weights[who], people.types[who])
+
+
+def _of_some(people: Answers, who: Ints, left: NDArray[Any]) -> tuple[Ints, NDArray[Any], NDArray[Any]]:
+    """The entries of some people, side by side: where each begins, items, and what is left."""
+    starts = np.concatenate([[0], np.cumsum(people.starts[who + 1] - people.starts[who])])
+    items, before = np.empty(starts[-1], dtype=people.items.dtype), np.empty(starts[-1], dtype=left.dtype)
+    side_by_side(people.starts, people.items, who, left, items, before)
+    return starts, items, before
+
+
+@kernel
+def side_by_side(
+    starts: Ints, items: NDArray[Any], who: Ints, left: NDArray[Any], out: NDArray[Any], before: NDArray[Any]
+) -> None:
+    """The entries of some people, one after the other."""
+    base, at = starts[0], 0
+    for number in range(len(who)):
+        for j in range(starts[who[number]], starts[who[number] + 1]):
+            out[at], before[at] = items[j], left[j - base]
+            at += 1
+
+
+@kernel
+def put_back(starts: Ints, who: Ints, after: NDArray[Any], left: NDArray[Any]) -> None:
+    """From now on these people have left what is in `after`, side by side."""
+    base, at = starts[0], 0
+    for number in range(len(who)):
+        for j in range(starts[who[number]], starts[who[number] + 1]):
+            left[j - base] = after[at]
+            at += 1
+
+
+@kernel
+def add_left(people: Answers, ticks: NDArray[Any], whose: Ints, total: Ints) -> None:
+    """Add everybody's ticks to the row of the total that is her type's, if any, each as often as her weight says."""
+    starts, items, base = people.starts, people.items, people.starts[0]
+    for person in range(len(starts) - 1):
+        row = whose[people.types[person]]
+        if row >= 0:
+            weight = np.int64(people.weights[person])
+            for j in range(starts[person], starts[person + 1]):
+                total[row, items[j]] += weight * ticks[j - base]
+
+
+@kernel
+def add_losses(
+    starts: Ints,
+    items: NDArray[Any],
+    left: NDArray[Any],
+    after: NDArray[Any],
+    weights: NDArray[Any],
+    whose: Ints,
+    total: Ints,
+) -> None:
+    """Add to their rows of the total what these users lose, each as often as their weight says."""
+    for person in range(len(starts) - 1):
+        weight = np.int64(weights[person])
+        for j in range(starts[person], starts[person + 1]):
+            total[whose[person], items[j]] += weight * (left[j] - after[j])
+
+
+@kernel
+def fall(
+    starts: Ints,
+    items: NDArray[Any],
+    scales: Floats,
+    gains: Floats,
+    factors: Floats,
+    ceiling: float,
+    joined: Ints,
+    left: NDArray[Any],
+    after: NDArray[Any],
+) -> None:
+    """What users have left after an item has joined, each user's own of `joined`.
+
+    What is left never rises and never falls below 0, so all losses together are at most what was there.
+    """
+    for person in range(len(starts) - 1):
+        for j in range(starts[person], starts[person + 1]):
+            if items[j] == joined[person] or not gains[j] > 0.0:
+                after[j] = 0
+            else:
+                gain = factors[items[j]] * min(gains[j], ceiling)
+                after[j] = min(left[j], int(scales[person] * gain))
+
+
+@kernel
+def count_values(values: Ints, weights: NDArray[Any], unit: int, total: Ints) -> None:
+    """Add `unit` for each person, as often as her weight says, to her value, if it is known."""
+    for person in range(len(values)):
+        if values[person] >= 0:
+            total[values[person]] += unit * np.int64(weights[person])
