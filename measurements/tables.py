@@ -123,7 +123,7 @@ def runs(kept: Iterable[Kept]) -> str:
 
 def commands(names: Iterable[str], results: Results) -> str:
     """What to type, folded away."""
-    lines = dict.fromkeys(line for name in names for line in ENTRIES[name].commands(results[name].seeds))
+    lines = dict.fromkeys(ENTRIES[name].command(results[name].seeds) for name in names)
     return "\n".join(
         ["<details><summary>The commands</summary>", "", "```sh", *lines, "```", "", "</details>", ""]
     )

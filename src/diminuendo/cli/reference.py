@@ -26,28 +26,26 @@ def _lines() -> Iterator[str]:
     commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group
     for name, command in commands.items():
         yield f"### diminuendo {name}\n\n{inspect.cleandoc(command.help or '')}\n"
-        if command.params:
-            yield "| | meaning | default |\n|---|---|---|"
         for parameter in command.params:
             spelled = (
                 ", ".join(parameter.opts) if parameter.param_type_name == "option" else parameter.name.upper()
             )
-            default = "" if parameter.default is None else f"`{parameter.default}`"
-            yield f"| `{spelled}` | {getattr(parameter, 'help', '') or ''} | {default} |"
+            default = "" if parameter.default is None else f" Default: `{parameter.default}`."
+            yield f"- `{spelled}`: {getattr(parameter, 'help', '') or ''}{default}"
         yield ""
-    yield "## Learners\n\n| name | feedback | what it is |\n|---|---|---|"
+    yield "## Learners\n"
     for name, learner in LEARNERS.items():
-        yield f"| `{name}` | {', '.join(sorted(learner.reads))} | {learner.summary} |"
+        yield f"- `{name}` ({', '.join(sorted(learner.reads))}): {learner.summary}"
     for role, players in ROLES.items():
         plays = ", ".join(f"`{player}` ({feedback})" for feedback, player in players.items())
-        yield f"| `{role}` | {', '.join(sorted(players))} | {ABOUT[role]}: {plays} |"
-    yield "\n## Objectives\n\n| name | what it is |\n|---|---|"
+        yield f"- `{role}`: {ABOUT[role]}: {plays}"
+    yield "\n## Objectives\n"
     for name, family in FAMILIES.items():
-        yield f"| `{name}` | {_first_line(family)} |"
-    yield "| `oracle` | Any Python function of a set. |"
-    yield "\n## Built-in streams\n\n| name | what it is |\n|---|---|"
+        yield f"- `{name}`: {_first_line(family)}"
+    yield "- `oracle`: Any Python function of a set."
+    yield "\n## Built-in streams\n"
     for name, make in BUILTIN.items():
-        yield f"| `{name}` | {_first_line(make)} |"
+        yield f"- `{name}`: {_first_line(make)}"
 
 
 def _first_line(thing: Any) -> str:
