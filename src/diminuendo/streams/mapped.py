@@ -24,6 +24,8 @@ from diminuendo.streams.tables.pieces import Pieces
 
 KINDS = {"starts": np.int64, "columns": np.int32, "values": np.float64}
 """The arrays of each part of a table, and what is in them."""
+TOGETHER = 1 << 12
+"""Users who are in memory at a time while the table is written."""
 
 
 class MappedPeople(People):
@@ -79,7 +81,7 @@ def out_of_core(path: str | Path, family: Family | None = None, **how: Any) -> M
         Their table is written to a temporary folder (TMPDIR), 12 bytes for each row of the file. The folder is readable
         by its owner alone and is removed with the users.
     """
-    pieces = Pieces(path, family, **how)
+    pieces = Pieces(path, family, people=TOGETHER, **how)
     folder = Path(tempfile.mkdtemp(prefix="diminuendo-"))
     with ExitStack() as stack:
         ends = dict[int, int]()
