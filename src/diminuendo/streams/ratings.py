@@ -81,10 +81,33 @@ def from_table(
     name: str = "table",
     **how: Unpack[How],
 ) -> People:
-    """People from a frame of pandas or polars, an Arrow table, a DuckDB relation, or a dictionary of columns.
+    """Return the users of a table in memory: who wants what, and perhaps how much and when.
 
-    `how` it is read: see `ReadAs`. `people.was_read` says what was found.
+    Parameters
+    ----------
+    frame : DataFrame, Arrow table, DuckDB relation or mapping of str to columns
+        Of pandas, polars, Arrow or DuckDB; or a dictionary of columns.
+    family : Family, optional
+        Form of the objectives. By default NoisyOr.
+    n_items : int, optional
+        Number of items; by default as many as occur.
+    name : str, default "table"
+        Shown in reports.
+    **how
+        How rows are read: `columns`, `scale`, `time`, `round` and others of `ReadAs`.
 
+    Returns
+    -------
+    People
+        `was_read` says what was found.
+
+    Raises
+    ------
+    InvalidInput
+        If rows cannot be read so. Messages name rows and columns, never a value of a user.
+
+    Examples
+    --------
     >>> days = ["2024-05-01", "2024-05-01", "2024-06-01"]
     >>> bought = {"who": ["ada", "bob", "ada"], "what": ["tea", "tea", "soap"], "day": days}
     >>> people = from_table(bought, columns=("who", "what"), time="day", round="day")
@@ -106,8 +129,37 @@ def from_ratings(
     keep_last: bool = False,
     name: str = "ratings",
 ) -> People:
-    """People from columns of one length: lists, arrays, or columns of a frame. Without values, all of it is wanted.
+    """Return the users of columns of one length: lists, arrays, or columns of a frame.
 
+    Parameters
+    ----------
+    persons, items : array
+        Who wants what, one entry for each row.
+    values : array, optional
+        How much. Without values every row is a thing that its user wanted.
+    family : Family, optional
+        Form of the objectives. By default NoisyOr.
+    n_items : int, optional
+        Number of items; by default as many as occur.
+    scale : (float, float), optional
+        The value that means nothing and the one that means everything, as (1, 5) for stars.
+    keep_last : bool, default False
+        If a user has an item twice with different values, the last one counts.
+    name : str, default "ratings"
+        Shown in reports.
+
+    Returns
+    -------
+    People
+        One row for each user, in the order of their first entries.
+
+    Raises
+    ------
+    InvalidInput
+        If columns are of different lengths, or values cannot be read.
+
+    Examples
+    --------
     >>> people = from_ratings(["ada", "ada", "bob"], ["tea", "soap", "tea"], [5, 2, 3], scale=(1, 5))
     >>> people.labels, people[0].value([1]), people[1].value([1])
     (('soap', 'tea'), 1.0, 0.5)

@@ -48,15 +48,37 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True)
 class ReadAs:
-    """What a table is read as. Everything has a default, and what is guessed is said afterwards.
+    """How rows of a table are read. Everything has a default, and `People.was_read` says what was guessed.
 
-    `columns`: of person, item and value; two where there is no value, and every row is a thing that she wanted. Else
-    they are guessed by their names. `scale`: the value that means nothing and the one that means everything.
-    `keep_last`: where somebody has a thing twice with different values, the last one counts. `time`: the column that
-    says when. `round`: "person", all rows of a person; "order" or "order:COLUMN"; "session" or "session:MINUTES", rows
-    of a person with no longer pause between them; "day". Else it follows from the rows (rounds.py). `skip_bad`: rows
-    that cannot be read are left out and counted. `ignore_case`: Tea and tea are one thing. `people_without`: how many
-    people to add who want nothing, spread evenly. `context`, `private_context`: what was known of people (columns.py).
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        Columns of user, item and value; two if every row is a thing that its user wanted. By default guessed by
+        name.
+    scale : (float, float), optional
+        The value that means nothing and the one that means everything, as (1, 5) for stars.
+    keep_last : bool, default False
+        If a user has an item twice with different values, the last one counts.
+    time : str, optional
+        The column of times.
+    round : str, optional
+        "person": all rows of a user; "order" or "order:COLUMN"; "session" or "session:MINUTES": rows of a user with
+        no longer pause between them; "day". By default it follows from the rows.
+    skip_bad : bool, default False
+        Whether rows that cannot be read are left out and counted, instead of refused.
+    ignore_case : bool, default False
+        Whether Tea and tea are one item.
+    people_without : int, default 0
+        How many users to add who want nothing, spread evenly.
+    context : str or sequence of str, optional
+        Columns of what was known of users when they arrived.
+    private_context : bool, default False
+        Whether contexts are private.
+
+    Raises
+    ------
+    InvalidInput
+        If arguments contradict each other.
     """
 
     columns: Sequence[str] | None = None

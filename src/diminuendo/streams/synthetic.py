@@ -115,7 +115,7 @@ def drift(people: People, *, changes: int = 1, seed: int = 0) -> People:
     Examples
     --------
     >>> from diminuendo.streams import drift, taste_groups
-    >>> len(drift(taste_groups(100, 50), changes=3))
+    >>> len(drift(taste_groups(n_people=100, n_items=50), changes=3))
     100
     """
     rng = np.random.default_rng(seed)

@@ -16,44 +16,64 @@ class ReadNote(UserWarning):
 
 @dataclass(frozen=True)
 class WasRead:
-    """What was read of a table, and as what.
+    """What was read of a table, and as what. `str` says it in sentences.
 
+    Attributes
+    ----------
+    source : str
+        Name of the table.
+    rows : int
+        Number of rows.
+    columns : mapping of str to str
+        The column of each part that was used.
+    round : {"person", "order", "session", "day"}
+        What a round is.
+    rounds, people, items : int
+        Numbers of rounds, users and items.
+    guessed : bool
+        Whether columns were guessed by their names.
+    chosen : bool
+        Whether it follows from the rows, and not from an argument, that a round is less than a user.
+    minutes : float
+        The longest pause within a session.
+    left_out, skipped : mapping of str to int
+        How many rows do not count because something in them is empty, or wrong.
+    repeated : int
+        How many rows repeat another row of the same round.
+    without : int
+        How many users were added who want nothing.
+    notes, doubts : tuple of str
+        What is unusual, and what may not be as it was meant, in sentences.
+    unused : tuple of str
+        Columns that were not used.
+
+    Examples
+    --------
     >>> print(WasRead("orders.csv", 5, {"person": "who", "item": "sku"}, "day", 3, 2, 4, left_out={"sku is empty": 1}))
     orders.csv: 5 rows, with who as person, sku as item. Every row is a thing that she wanted.
     A round is a day of a person: 3 rounds of 2 people, 4 items, in the order of their first rows.
     Left out: 1 row where sku is empty.
+
     """
 
     source: str
     rows: int
     columns: Mapping[str, str]
-    """The column of each part that was used."""
     round: str
-    """What a round is: person, order, session or day."""
     rounds: int
     people: int
     items: int
     guessed: bool = False
-    """Whether columns were guessed by their names."""
     chosen: bool = False
-    """Whether it follows from the rows, and not from what was asked for, that a round is no whole person."""
     minutes: float = 0.0
-    """The longest pause within a session."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """How many rows do not count because something in them is empty."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """How many rows do not count because something in them is wrong."""
     repeated: int = 0
-    """How many rows say again what another row of the same round says."""
     without: int = 0
-    """How many people were added who want nothing."""
     notes: tuple[str, ...] = ()
-    """What is not as usual, as sentences."""
     doubts: tuple[str, ...] = ()
-    """What may not be as it was meant, as sentences."""
 
     unused: tuple[str, ...] = ()
-    """The columns that say nothing here."""
 
     def __str__(self) -> str:
         return "\n".join(self.said())
