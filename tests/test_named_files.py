@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 CODE = ("src", "tests", "examples", "measurements", "benchmarks")
-YOURS = {"yours.py", "mylearner.py", "popular.py", "busy.py", "drawn.py", "service.py"}
+YOURS = {"yours.py", "mylearner.py", "popular.py", "busy.py", "drawn.py", "on_ray.py", "service.py"}
 """Files that a reader is to write."""
 NAMED = re.compile(r"(?<![\w/.-])(?:\.\./)*((?:[\w.-]+/)*\w+\.py)\b")
 WITHIN = re.compile(r"((?:`\w+`(?:, | and )?)+)\)? in `((?:[\w.-]+/)*\w+\.py)`")

@@ -333,7 +333,7 @@ def test_who_is_erased_is_in_no_later_release(name: str) -> None:
         found.append(published(learner))
         # The sum of payoffs also counts how often somebody added to it.
         held.append(
-            {part: array for part, array in kept.items() if part not in ("extra.payoffs", "extra.stored")}
+            {part: array for part, array in kept.items() if part not in ("extra.payoffs", "extra.added")}
         )
     assert found[0] == found[1] != {}
     assert held[0].keys() == held[1].keys()

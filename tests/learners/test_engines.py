@@ -284,7 +284,7 @@ def test_a_snapshot_goes_on_with_another_engine(monkeypatch: pytest.MonkeyPatch)
     assert ledger.charges
 
 
-@pytest.mark.parametrize("engine", [Threads(), Threads(2), CLUSTERS[1]], ids=repr)
+@pytest.mark.parametrize("engine", [Threads(), Threads(2), CLUSTERS[1]], ids=["one", "two", "ray"])
 def test_who_answers_between_two_rows_is_in_neither(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frozen when a release begins: the rest is what rows left of the singles, to the last tick."""
     engine = on(engine, monkeypatch) if isinstance(engine, FakeRay) else engine

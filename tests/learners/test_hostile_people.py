@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 
 from diminuendo import LEARNERS, Learner, Oracle, SeededCoins, Setting
 from diminuendo.continuous import BoostedAscent, Box
-from diminuendo.errors import OutOfRange, UserCodeStopped
+from diminuendo.errors import InvalidInput, OutOfRange, UserCodeStopped
 from diminuendo.offline import private_greedy
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.process_guard import said_by
@@ -102,51 +101,28 @@ def test_nobody_sees_what_one_person_did(name: str, what: str, later: bool) -> N
 
 
 @pytest.mark.parametrize("name", FULL)
-def test_the_operator_is_heard_and_loses_nothing(name: str) -> None:
-    """Ctrl-C while a person answers is heard, and not before she is counted, or may answer again."""
-    calls: list[int] = []
+def test_a_ctrl_c_while_a_user_answers_is_the_end_until_a_snapshot_is_restored(name: str) -> None:
+    """Nobody can tell it from code of the user that ends programs."""
+    learner = made(name)
 
-    def interrupted() -> Any:
-        calls.append(1)
-        if len(calls) == 1:
-            signal.raise_signal(signal.SIGINT)
-        return np.arange(N) / 10
+    def played() -> None:
+        one = Foreign(lambda: signal.raise_signal(signal.SIGINT), lambda: 0.5)
+        for _ in range(ROUNDS):  # some learners evaluate users at the next release
+            learner.observe(learner.choose(), one)
 
-    heard: list[int] = []
-
-    def insisting(call: Callable[[], Any]) -> Any:
-        try:
-            return call()
-        except KeyboardInterrupt:
-            heard.append(1)
-            return call()
-
-    def shown(one: Callable[[], Any]) -> list[Any]:
-        learner, found = made(name), []
-        for number in range(ROUNDS):
-            found.append(insisting(learner.choose))
-            person = Foreign(one, lambda: 0.5) if number == 3 else PEOPLE[number]
-            insisting(partial(learner.observe, found[-1], person))
-        return [decision.slate for decision in found]
-
-    assert shown(interrupted) == shown(lambda: np.arange(N) / 10)
-    assert len(heard) == 1
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(UserCodeStopped):
+        played()
+    with pytest.raises(InvalidInput, match="restore"):
+        learner.choose()
 
 
-def test_an_exception_of_hers_is_nothing_and_ctrl_c_is_heard_afterwards() -> None:
+def test_an_exception_of_a_user_is_nothing_and_what_ends_programs_ends_the_learner() -> None:
     assert said_by(raising(RuntimeError())) is None
-    with pytest.raises(UserCodeStopped):  # not what it raised: that would look like a Ctrl-C
-        said_by(raising(KeyboardInterrupt()))
-    done: list[str] = []
-
-    def interrupted() -> None:
-        signal.raise_signal(signal.SIGINT)
-        done.append("all of it")
-
-    with pytest.raises(KeyboardInterrupt):
-        said_by(interrupted)
-    assert done
+    for ends in (KeyboardInterrupt(), SystemExit(), GeneratorExit()):
+        with pytest.raises(UserCodeStopped) as refused:
+            said_by(raising(ends))
+        assert refused.value.__cause__ is None
+        assert refused.value.__context__ is None
 
 
 @pytest.mark.parametrize("what", NONSENSE)

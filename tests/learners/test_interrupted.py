@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -47,40 +46,50 @@ def test_a_replay_that_fails_in_its_midst_is_not_taken_up_again(
             again()
 
 
-def test_ctrl_c_waits_for_the_end_of_a_piece_of_work() -> None:
-    guard, done = ProcessGuard(), []
-
-    def work() -> None:
-        with guard.all_or_broken():
-            signal.raise_signal(signal.SIGINT)
-            done.append("the rest of it")
-
-    with pytest.raises(KeyboardInterrupt):
-        work()
-    assert done
-    assert not guard.broken
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    with pytest.raises(MemoryError), guard.all_or_broken():
-        raise MemoryError
-    assert guard.broken
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError, SystemExit])
+def test_what_stops_learning_ends_the_learner(failure: type[BaseException]) -> None:
+    guard = ProcessGuard()
+    with pytest.raises(failure), guard.learning():
+        raise failure
+    with pytest.raises(InvalidInput, match="restore"):
+        guard.check()
 
 
-def test_ctrl_c_in_a_replay_loses_nobody_and_counts_nobody_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = made(OverlapGreedy)
+def test_what_publishes_may_be_tried_again_unless_it_was_stopped() -> None:
+    guard = ProcessGuard()
+    with pytest.raises(OSError, match="full"), guard.publishing():
+        raise OSError("full")
+    guard.check()
+    with pytest.raises(KeyboardInterrupt), guard.publishing():
+        raise KeyboardInterrupt
+    with pytest.raises(InvalidInput, match="restore"):
+        guard.check()
+
+
+def refuses_until_restored(learner: Any) -> None:
+    for again in (learner.choose, learner.snapshot, lambda: learner.replay(PEOPLE[:1])):
+        with pytest.raises(InvalidInput, match="restore"):
+            again()
+
+
+def test_ctrl_c_in_a_replay_is_the_end_until_a_snapshot_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, whole = made(OverlapGreedy), made(OverlapGreedy)
+    expected = whole.replay(PEOPLE)
+    learner.replay(PEOPLE[:20])
+    snapshot, ledger = learner.snapshot(), learner.ledger
     memory = learner.policy._memory
-    keep = memory.keep_rows
 
     def interrupted(*args: Any) -> None:
         signal.raise_signal(signal.SIGINT)
-        keep(*args)
 
     monkeypatch.setattr(memory, "keep_rows", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        learner.replay(PEOPLE)
+        learner.replay(PEOPLE[20:])
     monkeypatch.undo()
-    assert 0 < learner.rounds < len(PEOPLE)
-    learner.replay(PEOPLE[learner.rounds :])
-    assert len(memory) == learner.rounds == len(PEOPLE)
+    refuses_until_restored(learner)
+    again = OverlapGreedy.restore(snapshot, ledger=ledger, coins=SeededCoins(1))
+    assert again.rounds == 20
+    assert len(again.replay(PEOPLE[20:])) == len(expected) - 20
 
 
 def failing(method: Any, at: int) -> Any:
@@ -213,61 +222,18 @@ def test_rounds_beyond_the_horizon_are_not_restored() -> None:
         OverlapGreedy.restore(learner.snapshot())
 
 
-def test_ctrl_c_in_a_release_leaves_learner_and_sum_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A release that is interrupted is finished first: else a batch would be closed twice, or one be left out."""
-    rounds = 400
-    people = taste_groups(rounds, 3, groups=2, items_per_group=2, seed=1)
-    setting = Setting(3, 1, rounds, "full", 1.0, 1e-6)
-    learner: Any = LEARNERS["lazy-hedge"].for_setting(setting, coins=SeededCoins(1))
-    policy, heard = learner.policy, []
-    follow = policy._follow
-
-    def interrupted(*args: Any) -> Any:
-        heard.append(args)
-        signal.raise_signal(signal.SIGINT)
-        return follow(*args)
-
-    monkeypatch.setattr(policy, "_follow", interrupted)
+@pytest.mark.parametrize("explicit", [False, True])
+def test_ctrl_c_in_a_release_is_the_end_until_a_snapshot_is_restored(
+    explicit: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner = made(OverlapGreedy)
+    while not learner.due():
+        learner.observe(learner.choose(), PEOPLE[learner.rounds - 1])
+    monkeypatch.setattr(learner.policy._shown, "take", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
-        learner.replay(people)
+        learner.release() if explicit else learner.choose()
     monkeypatch.undo()
-    assert len(heard) == 1
-    assert policy._shown == policy.experts.batch == 1
-    learner.replay(people[learner.rounds :])
-    assert learner.rounds == rounds
-
-
-def test_who_does_not_hear_ctrl_c_is_left_alone() -> None:
-    """Only the main thread hears of it, and only where something is to be called."""
-    seen: list[Any] = []
-
-    def elsewhere() -> None:
-        with ProcessGuard().defer_interrupt():
-            seen.append(signal.getsignal(signal.SIGINT))
-
-    worker = threading.Thread(target=elsewhere)
-    worker.start()
-    worker.join()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        elsewhere()
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert seen == [before, signal.SIG_IGN]
-
-
-def test_the_handler_hears_of_the_first_ctrl_c_once_everything_is_done() -> None:
-    heard: list[Any] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append((number, frame)))
-    try:
-        with ProcessGuard().defer_interrupt(), ProcessGuard().all_or_broken():
-            signal.raise_signal(signal.SIGINT)
-            signal.raise_signal(signal.SIGINT)
-            assert not heard
-        assert [number for number, _ in heard] == [signal.SIGINT]
-        assert heard[0][1] is not None
-    finally:
-        signal.signal(signal.SIGINT, before)
+    refuses_until_restored(learner)
 
 
 def test_a_release_that_fails_at_its_end_counts_answers_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,23 +257,17 @@ def test_a_release_that_fails_at_its_end_counts_answers_once(monkeypatch: pytest
     assert failing_once.snapshot() == whole.snapshot()
 
 
-def test_ctrl_c_at_the_end_of_an_epoch_shows_what_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_at_the_end_of_an_epoch_is_the_end_until_a_snapshot_is_restored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     learner = EpochGreedy(8, 2, horizon=120, epsilon=4.0, epoch=20, coins=SeededCoins(1))
     learner.replay(PEOPLE[:20])
     people = learner.policy._people  # type: ignore[attr-defined]
-    forget = people.forget
-
-    def interrupted(before: int) -> None:
-        signal.raise_signal(signal.SIGINT)
-        forget(before)
-
-    monkeypatch.setattr(people, "forget", interrupted)
+    monkeypatch.setattr(people, "forget", lambda before: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         learner.choose()
     monkeypatch.undo()
-    decision = learner.choose()
-    assert decision.propensity == 1.0
-    assert list(decision.slate) == learner.policy._slate.tolist()  # type: ignore[attr-defined]
+    refuses_until_restored(learner)
 
 
 def test_tastes_have_changed_as_before_a_crash_whoever_comes_after_it(tmp_path: Path) -> None:

@@ -19,13 +19,12 @@ from diminuendo.simulate.result import (
     CURVE_POINTS,
     SHOWN_ITEMS,
     SHOWN_STRETCHES,
-    ShownSoFar,
     cumulative,
     curve_rounds,
+    most_shown,
 )
 from diminuendo.simulate.table import as_table, mean_and_band
 from diminuendo.streams import taste_groups
-from diminuendo.types import Items
 
 PEOPLE = taste_groups(400, 15, groups=4, items_per_group=5, seed=2)
 
@@ -63,25 +62,19 @@ def test_both_regrets_by_brute_force() -> None:
         )
 
 
-def shown_when(slates: Items, n_items: int) -> Shown:
-    found = ShownSoFar(len(slates), slates.shape[1], n_items)
-    found.add(slates)
-    return found.most()
-
-
 def test_what_was_shown_when_by_hand() -> None:
     slates = np.array([[0, 1], [0, 2], [-1, -1], [2, 0]], dtype=np.int32)
-    assert shown_when(slates, 4) == Shown(
+    assert most_shown(slates, 4) == Shown(
         [0, 2, 1], [1, 2, 3, 4], [[1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0]]
     )
     long = np.tile(np.arange(40, dtype=np.int32), 30)[:, None]
     long[600:] = 7
-    found = shown_when(long, 40)
+    found = most_shown(long, 40)
     assert len(found.items) == SHOWN_ITEMS
     assert len(found.ends) == SHOWN_STRETCHES
     assert found.items[0] == 7
     wide = np.tile(np.arange(20, dtype=np.int32), (50, 1))
-    assert shown_when(wide, 40).shares == [[1.0] * 50] * 20, "what everybody was shown is there, however many"
+    assert most_shown(wide, 40).shares == [[1.0] * 50] * 20, "what everybody was shown is there, however many"
     assert found.shares[0][:30] == pytest.approx([0.0, 0.05] * 15, abs=0.05)
     assert found.shares[0][30:] == [1.0] * 30
 

@@ -11,9 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import diminuendo as dim
-from diminuendo import OverlapGreedy, SeededCoins
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.replay import replay_in_pieces
 from diminuendo.streams.tables.pieces import Pieces
 
 
@@ -50,8 +48,6 @@ def test_pieces_are_the_people_of_the_file(labels: bool, many: int, tmp_path: Pa
     )
     for piece in found:
         assert piece.labels == whole.labels
-        assert piece.again is not None
-        np.testing.assert_array_equal(piece.again().matrices[0].toarray(), piece.matrices[0].toarray())
 
 
 def test_a_person_whose_rows_lie_apart_is_refused(tmp_path: Path) -> None:
@@ -64,17 +60,3 @@ def test_a_person_whose_rows_lie_apart_is_refused(tmp_path: Path) -> None:
             Pieces(path, columns=("person", "item"))
     with pytest.raises(InvalidInput, match="Parquet"):
         Pieces(tmp_path / "none.csv")
-
-
-def learner(engine: Any = None) -> Any:
-    return OverlapGreedy(12, 3, horizon=600, epsilon=8.0, delta=1e-6, coins=SeededCoins(1), engine=engine)
-
-
-def test_a_replay_in_pieces_is_a_replay(tmp_path: Path) -> None:
-    path = written(tmp_path / "shop.parquet", people=600)
-    whole = dim.read(path, round="person", **HOW)
-    slates = learner().replay(whole)
-    for many in (7, 250):
-        played = list(replay_in_pieces(learner(), Pieces(path, people=many, **HOW)))
-        np.testing.assert_array_equal(np.concatenate([one.slates for one in played]), slates)
-        np.testing.assert_array_equal(np.concatenate([one.payoffs for one in played]), whole.values(slates))

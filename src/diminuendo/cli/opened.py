@@ -1,4 +1,4 @@
-"""Streams that a command was given: read whole or in pieces, and a word on what was read."""
+"""Streams that a command was given, and a word on what was read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from diminuendo.cli.screen import progress_bars, say
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from diminuendo.streams import People, Pieces
+    from diminuendo.streams import People
 
 
 def opened(
@@ -20,15 +20,15 @@ def opened(
     objective: str | None,
     items: int | None,
     how: dict[str, Any],
-    in_pieces: int | None,
+    out_of_core: bool,
     visits: int,
 ) -> list[Any]:
-    """The streams that were named, and a word on what was read; in pieces, where that is said."""
+    """The streams that were named, and a word on what was read."""
     with loading():
         from diminuendo.streams import open_stream
         from diminuendo.streams.was_read import ReadNote
-    if in_pieces is not None:
-        return [_opened_in_pieces(source, objective, items, how, in_pieces) for source in sources]
+    if out_of_core:
+        return [_mapped(source, objective, items, how) for source in sources]
     with progress_bars() as bars, warnings.catch_warnings():
         warnings.simplefilter("ignore", ReadNote)  # it is all said below
         people = []
@@ -40,29 +40,22 @@ def opened(
     return people
 
 
-def _opened_in_pieces(
-    source: str, objective: str | None, items: int | None, how: dict[str, Any], people: int
-) -> Pieces:
-    """A Parquet file, of which only who and what there is has been read."""
+def _mapped(source: str, objective: str | None, items: int | None, how: dict[str, Any]) -> People:
+    """A Parquet file whose rows are mapped from disk."""
     with loading():
-        from diminuendo.streams import Pieces
+        from diminuendo.streams import out_of_core
         from diminuendo.streams.builtin import family_called
     taken = {name: how[name] for name in ("columns", "scale") if name in how}
     if beyond := [name for name in how if name not in taken and how[name]]:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in beyond)
         raise InvalidInput(
-            f"A file that is read in pieces is read as it is; leave out {options}, or --in-pieces."
+            f"With --out-of-core a file is read as it is; leave out {options}, or --out-of-core."
         )
     with progress_bars() as bars:
         path = Path(source)
         looking = bars(f"looking through {path.name}", path.stat().st_size) if path.is_file() else None
-        found = Pieces(
-            path, family_called(objective), people=people, n_items=items, **taken, progress=looking
-        )
-    say(
-        f"{path.name}: {found.people:,} users, {found.rows:,} rows, {found.n_items:,} items, in {len(found):,} "
-        f"{'piece' if len(found) == 1 else 'pieces'}."
-    )
+        found = out_of_core(path, family_called(objective), n_items=items, **taken, progress=looking)
+    say(f"{path.name}: {len(found):,} users, {found.n_items:,} items, mapped from disk.")
     return found
 
 

@@ -184,22 +184,18 @@ def simulate_command(
         ),
     ] = None,
     private_context: PrivateContext = False,
-    in_pieces: Annotated[
-        int | None,
+    out_of_core: Annotated[
+        bool,
         typer.Option(
-            help="Read Parquet files in pieces of so many users, and never whole. Rows of a user are adjacent, "
-            "and a user is a round. Of the optimum there are bounds only."
+            "--out-of-core",
+            help="For Parquet files larger than memory: map their rows from a temporary folder on disk. Rows of a "
+            "user are adjacent, and a user is a round.",
         ),
-    ] = None,
-    jobs: Annotated[
-        int, typer.Option(help="Runs at the same time; -1: one per core, and one in all with --in-pieces.")
-    ] = -1,
+    ] = False,
+    jobs: Annotated[int, typer.Option(help="Runs at the same time; -1: one per core.")] = -1,
     ray: Annotated[
         str | None,
-        typer.Option(
-            help="Let the Ray cluster at this address do the work, or, with --in-pieces, store the users of learners; "
-            "local: start one here."
-        ),
+        typer.Option(help="Let the Ray cluster at this address do the work; local: start one here."),
     ] = None,
     time_limit: Annotated[float, typer.Option(help="Seconds for each exact optimum.")] = 20.0,
     out: Annotated[
@@ -232,7 +228,7 @@ def simulate_command(
     cuts = None if rounds is None else numbers_in(rounds, int, "--rounds")
     budgets = numbers_in(epsilon, float, "--epsilon")
     make_room(json_file)
-    crowds = opened(stream, objective, items, how, in_pieces, visits)
+    crowds = opened(stream, objective, items, how, out_of_core, visits)
     rules = rules_of(pinned, cap or [], crowds)
     names = _names(learners, feedback, ruled=rules is not None)
     if learners is None and context is not None:

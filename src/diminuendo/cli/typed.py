@@ -13,7 +13,7 @@ from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
     from diminuendo.offline import SlateRules
-    from diminuendo.streams import People, Pieces
+    from diminuendo.streams import People
     from diminuendo.streams.per_day import PerDay
 
 Number = TypeVar("Number", int, float)
@@ -80,7 +80,7 @@ def a_day(per_day: float | None, hits: str) -> PerDay | None:
     return None
 
 
-def rules_of(pinned: str | None, caps: list[str], streams: Sequence[People | Pieces]) -> SlateRules | None:
+def rules_of(pinned: str | None, caps: list[str], streams: Sequence[People]) -> SlateRules | None:
     """What slates must keep to, by names or numbers of items; None where nothing is said."""
     if pinned is None and not caps:
         return None

@@ -215,7 +215,7 @@ class PointLearner(ABC):
         shape = asked.shape
         with self._guard.asking():
             said = said_by(lambda: _validate.as_floats(gradients(asked)))
-        with self._guard.lock, self._guard.defer_interrupt():
+        with self._guard.lock, self._guard.publishing():
             if (place := self._place(decision)) is None:  # asked again: an objective is foreign code
                 return
             self._answered[place] = True

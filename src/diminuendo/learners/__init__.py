@@ -14,7 +14,7 @@ from diminuendo.learners.base.engines import OnRay, Threads
 from diminuendo.learners.base.entry import AnyEntry
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patience, Patient
-from diminuendo.learners.base.replay import replay, replay_in_pieces
+from diminuendo.learners.base.replay import replay
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.cascade_thompson import CascadeThompson
 from diminuendo.learners.epoch_greedy import EpochGreedy
@@ -377,6 +377,5 @@ __all__ = [
     "learner_class",
     "make",
     "replay",
-    "replay_in_pieces",
     "restore",
 ]

@@ -66,7 +66,7 @@ class Elsewhere:
         """
         frame, end = self._frame, self._policy.menu.end
         count = _validate.whole(count, 0, None, "count")
-        with frame.guard.lock, frame.guard.defer_interrupt():
+        with frame.guard.lock, frame.guard.publishing():
             frame.admit(count)
             if end is not None and frame.rounds + count > end:
                 raise InvalidInput(
@@ -84,7 +84,7 @@ class Elsewhere:
         """
         frame, decisions = self._frame, self._frame.decisions
         heard: NDArray[np.bool_] = np.asarray(counts, dtype=np.bool_)
-        with frame.guard.answers, frame.guard.lock, frame.guard.defer_interrupt():
+        with frame.guard.answers, frame.guard.lock, frame.guard.publishing():
             if not 0 <= first <= first + len(heard) <= frame.rounds:
                 raise InvalidInput(
                     f"Of {frame.rounds} rounds, got {len(heard)} from {first} on; say chosen() first."
@@ -121,7 +121,7 @@ class Elsewhere:
         sound = np.flatnonzero(self._sound(shown_rows, kinds) & (numbers >= 0))
         with frame.guard.asking():
             read, answers = self._read(sound, numbers, shown_rows, said)
-        with frame.guard.answers, frame.guard.lock, frame.guard.defer_interrupt():
+        with frame.guard.answers, frame.guard.lock, frame.guard.publishing():
             if (
                 frame.rounds and not decisions.told.any()
             ):  # by public facts alone: it does not say who answered
@@ -171,5 +171,5 @@ class Elsewhere:
         (docs/maths/late.md, Theorem L3). Not in the midst of a release.
         """
         guard = self._frame.guard
-        with guard.everything(), guard.all_or_broken():
+        with guard.everything(), guard.learning():
             self._policy.erase(np.asarray(rounds, dtype=np.int64))

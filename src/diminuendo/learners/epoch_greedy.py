@@ -161,7 +161,7 @@ class EpochPolicy(MenuPolicy):
                 item = int(self._paid.once(part, partial(self._pick, walk, left), self.frame.secret)[0])
             walk.join(item)
             slate = self._placed(walk.chosen)
-        with guard.defer_interrupt(), guard.answers, guard.lock:
+        with guard.publishing(), guard.answers, guard.lock:
             self._people.forget(number + 1)  # first: whatever happens, nobody is asked for a second slate
             with all_or_nothing((self._slate, self._made)):
                 self._slate[:], self._made[0] = slate, number + 1
@@ -183,7 +183,7 @@ class EpochPolicy(MenuPolicy):
         """Keep her until her epoch is over; if it is, she has said nothing."""
         epoch = self.epochs.of(self.frame.decisions.round_at(place))
         if epoch >= self._made[0]:
-            with self.frame.guard.all_or_broken():
+            with self.frame.guard.learning():
                 self._people.add(answer, epoch)
 
     def learn_all(self, places: Ints, answers: Sequence[Objective] | People) -> None:
@@ -192,7 +192,7 @@ class EpochPolicy(MenuPolicy):
         epochs = np.array([self.epochs.of(number) for number in rounds.tolist()])
         for epoch in np.unique(epochs[epochs >= self._made[0]]).tolist():
             (which,) = np.nonzero(epochs == epoch)
-            with self.frame.guard.all_or_broken():
+            with self.frame.guard.learning():
                 if isinstance(answers, People):
                     theirs, some = answers[which], range(len(which))
                     self._people.add_rows(theirs.family, theirs.table, some, epoch, rounds=rounds[which])

@@ -201,7 +201,7 @@ def sound_table(family: Any, table: Any, n_items: int, first: int, end: int) -> 
     these rows once.
     """
     try:
-        blank = _blank(family, n_items)
+        blank = blank_table(family, n_items)
         rows, widths = family.rows(table, n_items), family.columns(n_items)
         own = {id(part) for each in rows for part in (each.indptr, each.indices, each.data)}
         return _is_like(table, blank, own) and all(
@@ -212,7 +212,7 @@ def sound_table(family: Any, table: Any, n_items: int, first: int, end: int) -> 
 
 
 @lru_cache(maxsize=64)
-def _blank(family: Family, n_items: int) -> Table:
+def blank_table(family: Family, n_items: int) -> Table:
     """The table of nobody: what all tables of a family share."""
     none, nobody = np.zeros(0), np.zeros(1, dtype=np.int64)
     widths = family.columns(n_items)

@@ -3,7 +3,6 @@
 from diminuendo.offline.by_type import HindsightByType, greedy_by_type, shuffled
 from diminuendo.offline.exact import Bracket, optimum
 from diminuendo.offline.greedy import Hindsight, data_bound, greedy
-from diminuendo.offline.in_pieces import greedy_in_pieces
 from diminuendo.offline.private_greedy import PrivateSlate, private_greedy
 from diminuendo.offline.rules import SlateRules
 from diminuendo.types import ONE_MINUS_1_OVER_E
@@ -18,7 +17,6 @@ __all__ = [
     "data_bound",
     "greedy",
     "greedy_by_type",
-    "greedy_in_pieces",
     "optimum",
     "private_greedy",
     "shuffled",

@@ -150,7 +150,7 @@ def optimum(
 
 def _few_slates(people: People, k: int) -> bool:
     """Whether looking at every slate takes seconds at the most, however little can be cut off."""
-    entries = sum(matrix.nnz for matrix in people.matrices) + len(people)
+    entries = sum(len(rows.data) for rows in people.family.rows(people.table, people.n_items)) + len(people)
     return bool(math.comb(people.n_items, k - 1) * entries < 1e9)
 
 

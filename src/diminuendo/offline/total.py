@@ -75,20 +75,16 @@ class PeopleTotal(Total):
         super().add(item)
         _add(self._walkers, item)
 
-    def value(self, before: float = 0.0) -> float:
-        """F(prefix), from everybody's state, added person by person to what others who came `before` make of it."""
-        return float(_value(self._walkers, before))
+    def value(self) -> float:
+        """F(prefix), from everybody's state."""
+        return float(_value(self._walkers))
 
     def gains(self) -> Floats:
         """Every item's gain: of each person, only what she may gain from is asked."""
         out = np.zeros(self.n_items)
-        self.add_gains(out)
+        _gains(self._walkers, self._buffer, out)
         out[self.prefix] = 0.0
         return out
-
-    def add_gains(self, out: Floats) -> None:
-        """Every item's gain, added to `out` person by person; that of items of the prefix may be anything."""
-        _gains(self._walkers, self._buffer, out)
 
     def gain(self, item: int) -> float:
         """One item's gain: only those who care about it are asked."""
@@ -131,8 +127,9 @@ def _add(walk: Walkers, item: int) -> None:
 
 
 @kernel
-def _value(walk: Walkers, total: float) -> float:
+def _value(walk: Walkers) -> float:
     table, rows, at, state = walk
+    total = 0.0
     for t in range(len(rows)):
         total += value(table, t, state, at[t])
     return total

@@ -31,9 +31,9 @@ def to_dp_event(event: Event, *, rounds: int = 1, accountant: Literal["rdp", "pl
     ----------
     event : Event
         What a run costs: `learner.events`, an event of your own, or all charges of a ledger (`Ledger.to_dp_event`).
-    rounds : int
+    rounds : int, default 1
         How many rounds one user may own: `learner.unit.rounds`. With 1, the result is about one round of a user.
-    accountant : {"rdp", "pld"}
+    accountant : {"rdp", "pld"}, default "rdp"
         Who will price it. `"rdp"`, for `RdpAccountant`: every event, as zCDP. `"pld"`, for `PLDAccountant`: pure and
         Gaussian events, often tighter; draws of the exponential mechanism count as pure there, which is looser.
 

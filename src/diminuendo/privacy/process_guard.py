@@ -3,22 +3,18 @@
 Compiled code runs without Python's lock, so two threads inside one learner could use the same secret words, or pass a
 horizon together. And a forked copy that went on publishing would draw again what the original pays for once.
 
-Some pieces of work are done whole or not at all: a stretch of people who are counted as played and whose answers are
-counted. Ctrl-C waits until such a piece is over. If something else fails in its midst (no memory, perhaps), nobody can
-tell whose answers were counted, and to go on might count them twice; so it is the end of this object.
+A learner that is stopped in the midst of learning (Ctrl-C, no memory) cannot tell which feedback was counted, and might
+count some of it twice if it went on. So it refuses to: it is unusable until it is restored from its last snapshot.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from threading import get_ident
-from types import FrameType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,20 +59,27 @@ class ProcessGuard:
             )
         if self.broken:
             raise InvalidInput(
-                "Something failed in the midst of a round, and whose answers were counted is not certain any more; to "
-                "go on could count them twice. restore() the last snapshot, or make a new learner."
+                "This learner was stopped in the midst of learning, and which feedback was counted is not certain; to "
+                "go on could count some of it twice. restore() the last snapshot, or make a new learner."
             )
 
-    def defer_interrupt(self) -> DeferInterrupt:
-        """A piece of work that Ctrl-C does not cut, and that may be taken up again if it fails.
+    @contextmanager
+    def learning(self) -> Iterator[None]:
+        """Learn in here. Whatever fails leaves a learner with a guarantee unusable."""
+        try:
+            yield
+        except self.failures:
+            self.broken = True
+            raise
 
-        Where it fails because a user's code ends programs, it is not.
-        """
-        return DeferInterrupt(self, UserCodeStopped)
-
-    def all_or_broken(self) -> DeferInterrupt:
-        """A piece of work that Ctrl-C does not cut, and that is not taken up again if it fails."""
-        return DeferInterrupt(self, self.failures)
+    @contextmanager
+    def publishing(self) -> Iterator[None]:
+        """Choose, close rounds or release in here. What fails may be tried again, unless it was stopped."""
+        try:
+            yield
+        except BaseException as error:
+            self.broken |= isinstance(error, UserCodeStopped) or not isinstance(error, Exception)
+            raise
 
     @contextmanager
     def asking(self) -> Iterator[None]:
@@ -100,49 +103,13 @@ def all_or_nothing(arrays: Iterable[NDArray[Any]]) -> Iterator[None]:
         raise
 
 
-class DeferInterrupt:
-    """Ctrl-C waits until this is over. Only the main thread hears of it at all. Every round begins and ends one.
-
-    With a guard, to fail in its midst by one of `failures` is the end of the object that it guards.
-    """
-
-    _handler: Callable[[int, FrameType | None], Any] | None = None
-    _heard: tuple[int, FrameType | None] | None = None
-
-    def __init__(
-        self, guard: ProcessGuard | None = None, failures: type[BaseException] = BaseException
-    ) -> None:
-        self._guard, self._failures = guard, failures
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Ctrl-C was pressed: the first time is remembered."""
-        if self._heard is None:
-            self._heard = number, frame
-
-    def __enter__(self) -> Self:
-        handler = signal.getsignal(signal.SIGINT)
-        if callable(handler) and get_ident() == _MAIN:
-            self._handler = handler
-            signal.signal(signal.SIGINT, self)
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        if self._guard is not None and isinstance(failure[1], self._failures):
-            self._guard.broken = True
-        handler = self._handler
-        if handler is not None:
-            signal.signal(signal.SIGINT, handler)
-            if self._heard is not None:
-                handler(*self._heard)
-
-
 def asked(ask: Callable[[], Answer]) -> Answer:
     """What a user's own code returns, or the Exception that it raises.
 
-    What is no Exception ends programs, and is UserCodeStopped, whatever it was. Ctrl-C is the operator's, whatever the
-    code raises: it is heard when it has answered. NumPy does not warn of numbers.
+    What is no Exception ends programs, and is UserCodeStopped, whatever it was, also Ctrl-C: nobody can tell who raised
+    it. NumPy does not warn of numbers.
     """
-    with DeferInterrupt(), np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
         try:
             return ask()
         except Exception:
@@ -166,12 +133,9 @@ def said_by(ask: Callable[[], Answer]) -> Answer | None:
 
 
 _ALL: weakref.WeakSet[ProcessGuard] = weakref.WeakSet()
-_MAIN = threading.main_thread().ident  # looked up once: every round asks
 
 
 def _in_a_child() -> None:
-    global _MAIN
-    _MAIN = get_ident()
     for guard in _ALL:
         guard.renew()  # the old ones may be held by threads that are not here
         guard.same_process = False

@@ -14,12 +14,11 @@ from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.replay import replay
 from diminuendo.learners.random_slates import RandomPolicy
 from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, start
-from diminuendo.offline import Bracket, Hindsight, SlateRules, greedy, greedy_in_pieces, optimum
-from diminuendo.offline.in_pieces import InPieces
+from diminuendo.offline import Bracket, Hindsight, SlateRules, greedy, optimum
 from diminuendo.randomness import SeededCoins
 from diminuendo.simulate.contexts import ContextBenchmarks, context_benchmarks
 from diminuendo.streams.people import People, Stream, shown_before
-from diminuendo.types import EMPTY_SLOT, Floats, Items, Progress
+from diminuendo.types import EMPTY_SLOT, Floats, Items
 
 RANDOM_RUNS = 10
 """Random choice is averaged over this many passes through the stream."""
@@ -110,58 +109,12 @@ def benchmarks(
     )
 
 
-def benchmarks_in_pieces(
-    pieces: InPieces, slots: int, *, rules: SlateRules | None = None, progress: Progress | None = None
-) -> Benchmarks:
-    """The same of people who come in pieces; of the optimum only what follows from greedy. `slots` + 2 passes."""
-    found, bounds = greedy_in_pieces(pieces, slots, rules=rules, progress=progress)
-    learners, earned = _random_learners(pieces.n_items, slots, rules), np.zeros(RANDOM_RUNS)
-    for people in pieces:
-        earned += [people.values(learner.replay(people)).sum() for learner in learners]
-        if progress:
-            progress(len(people))
-    return Benchmarks(found, bounds, float(earned.mean() / pieces.people))
-
-
 def _random_learners(n_items: int, slots: int, rules: SlateRules | None) -> list[Learner]:
     """Those whose payoff, on average, is that of chance."""
     return [
         Learner(RandomPolicy(Frame(RandomSlates.name, n_items, slots, coins=SeededCoins(seed)), rules))
         for seed in range(RANDOM_RUNS)
     ]
-
-
-class ExpertRegrets:
-    """For each slot: what its best fixed item would have added to the slots before it, minus what was added.
-
-    The sum of those above 0 bounds the (1 - 1/e)-regret of the run (docs/maths/hedge.md, Theorem 2). Sums are made
-    person by person, so that they are the same in whatever pieces people come.
-    """
-
-    def __init__(self, slots: int, n_items: int) -> None:
-        self._totals, self._own, self._people = np.zeros((slots, n_items)), np.zeros(slots), 0
-
-    def add(self, stream: Stream, slates: Items) -> None:
-        """People, and what they were shown."""
-        self._people += len(slates)
-        if isinstance(stream, People):
-            buffer = new_gain_buffer(stream.n_items, stream.family.leaves)
-            state = np.empty(stream.largest_state)
-            _add_up(stream.table, slates, state, buffer, self._totals, self._own)
-            return
-        for t in range(len(slates)):
-            prefix: list[int] = []
-            for slot, item in enumerate(slates[t]):
-                added = stream[t].gains(prefix)
-                self._totals[slot] += added
-                if item != EMPTY_SLOT:
-                    self._own[slot] += added[item]
-                    prefix.append(int(item))
-
-    def per_round(self) -> Floats:
-        """Of each slot, on average over everybody so far."""
-        regrets: Floats = (self._totals.max(axis=1) - self._own) / max(1, self._people)
-        return regrets
 
 
 def expert_regrets(stream: Stream, slates: Items) -> Floats:
@@ -189,9 +142,22 @@ def expert_regrets(stream: Stream, slates: Items) -> Floats:
     >>> expert_regrets(users, np.array([[1], [0]])).tolist()  # item 0 would have earned 2 of 2, and 1 was earned
     [0.5]
     """
-    found = ExpertRegrets(slates.shape[1], stream.n_items)
-    found.add(stream, slates)
-    return found.per_round()
+    slots = slates.shape[1]
+    totals, own = np.zeros((slots, stream.n_items)), np.zeros(slots)
+    if isinstance(stream, People):
+        buffer = new_gain_buffer(stream.n_items, stream.family.leaves)
+        _add_up(stream.table, slates, np.empty(stream.largest_state), buffer, totals, own)
+    else:
+        for t in range(len(slates)):
+            prefix: list[int] = []
+            for slot, item in enumerate(slates[t]):
+                added = stream[t].gains(prefix)
+                totals[slot] += added
+                if item != EMPTY_SLOT:
+                    own[slot] += added[item]
+                    prefix.append(int(item))
+    regrets: Floats = (totals.max(axis=1) - own) / max(1, len(slates))
+    return regrets
 
 
 @kernel

@@ -5,6 +5,7 @@ Rewards, regrets and slates are for evaluation: they are computed from all users
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from diminuendo.simulate.benchmarks import Benchmarks
 from diminuendo.simulate.contexts import ContextBenchmarks
 from diminuendo.simulate.today import Today
 from diminuendo.streams.per_day import PerDay
-from diminuendo.types import EMPTY_SLOT, FeedbackKind, Floats, Ints, Items
+from diminuendo.types import EMPTY_SLOT, FeedbackKind, Floats, Items
 
 NOTE = "Rewards and regret are for evaluation; they are not private."
 
@@ -287,36 +288,15 @@ def items_kept(slots: int) -> int:
     return max(SHOWN_ITEMS, 2 * slots)
 
 
-class ShownSoFar:
-    """Counts which items are shown when, as people come: for each stretch of rounds, those that were shown in it."""
-
-    def __init__(self, rounds: int, slots: int, n_items: int) -> None:
-        self._marks = np.unique(np.linspace(0, rounds, SHOWN_STRETCHES + 1).astype(int))
-        self._slots, self._counts, self._done = slots, np.zeros(n_items, dtype=np.int64), 0
-        self._shown: list[
-            tuple[int, Ints, Ints]
-        ] = []  # a stretch, items, and how often they were shown in it
-
-    def add(self, slates: Items) -> None:
-        """What the next people were shown."""
-        last = self._done + len(slates)
-        marks = self._marks[(self._marks > self._done) & (self._marks < last)]
-        for part in np.split(slates, marks - self._done):
-            counts = np.bincount(part[part != EMPTY_SLOT], minlength=len(self._counts))
-            items = np.flatnonzero(counts)
-            stretch = int(np.searchsorted(self._marks, self._done, side="right")) - 1
-            self._shown.append((stretch, items, counts[items]))
-            self._counts += counts
-            self._done += len(part)
-
-    def most(self) -> Shown:
-        """The items that were shown most; ties go to the smaller item number."""
-        most = np.argsort(-self._counts, kind="stable")[: items_kept(self._slots)]
-        most = most[self._counts[most] > 0]
-        shares = np.zeros((len(most), len(self._marks) - 1))
-        place = np.full(len(self._counts), EMPTY_SLOT)
-        place[most] = np.arange(len(most))
-        for stretch, items, counts in self._shown:
-            kept = place[items] != EMPTY_SLOT
-            shares[place[items[kept]], stretch] += counts[kept]
-        return Shown(most.tolist(), self._marks[1:].tolist(), (shares / np.diff(self._marks)).tolist())
+def most_shown(slates: Items, n_items: int) -> Shown:
+    """The items that were shown most, and in which stretches of rounds; ties go to the smaller item number."""
+    rounds, slots = slates.shape
+    marks = np.unique(np.linspace(0, rounds, SHOWN_STRETCHES + 1).astype(int))
+    whole = np.bincount(slates[slates != EMPTY_SLOT], minlength=n_items)
+    most = np.argsort(-whole, kind="stable")[: items_kept(slots)]
+    most, shares = most[whole[most] > 0], list[Floats]()
+    for low, high in itertools.pairwise(marks.tolist()):
+        part = slates[low:high]
+        counts = np.bincount(part[part != EMPTY_SLOT], minlength=n_items)
+        shares.append(counts[most] / (high - low))
+    return Shown(most.tolist(), marks[1:].tolist(), np.array(shares).T.tolist())

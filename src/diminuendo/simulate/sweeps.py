@@ -16,17 +16,15 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners import Setting, learner_class, make
-from diminuendo.learners.base.engines import Engine, OnRay, engine_called
 from diminuendo.learners.base.patience import Patience, patience_in
-from diminuendo.learners.base.replay import AT_ONCE, Lateness, as_lateness
+from diminuendo.learners.base.replay import Lateness, as_lateness
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.randomness import SeededCoins
-from diminuendo.simulate.contexts import entry_of, given, plain_name
+from diminuendo.simulate.contexts import given, plain_name
 from diminuendo.simulate.result import Simulation, Sweep
 from diminuendo.simulate.store import ResultStore
 from diminuendo.simulate.task import (
     Baseline,
-    Crowd,
     Run,
     Task,
     heeds_budget,
@@ -42,10 +40,8 @@ from diminuendo.simulate.workers import (
     one_by_one,
 )
 from diminuendo.streams.clicks import MODELS
-from diminuendo.streams.contexts import Contexts
-from diminuendo.streams.people import People
+from diminuendo.streams.people import People, Stream
 from diminuendo.streams.per_day import PerDay
-from diminuendo.streams.tables.pieces import Pieces
 from diminuendo.types import FEEDBACKS, FeedbackKind, Floats, Progress
 
 Tell = Callable[[str, int], Progress]
@@ -53,7 +49,7 @@ Tell = Callable[[str, int], Progress]
 
 
 def sweep(
-    streams: Crowd | Sequence[Crowd],
+    streams: Stream | Sequence[Stream],
     *,
     slots: int | Sequence[int],
     rounds: int | Sequence[int | None] | None = None,
@@ -81,8 +77,8 @@ def sweep(
 
     Parameters
     ----------
-    streams : People, Pieces, or a sequence of these
-        Users. `Pieces` are read piece by piece; of the optimum there are bounds only then.
+    streams : Stream, or a sequence of these
+        Users, such as `People`.
     slots : int or sequence of int
         Number of items in a slate.
     rounds : int or None, or a sequence of these, optional
@@ -162,10 +158,7 @@ def sweep(
     waits = [as_lateness(said, answering) for said in _several(late, "lateness")]
     day = per_day if per_day is None or isinstance(per_day, PerDay) else PerDay(per_day)
     ruled = as_rules(rules)
-    pieces = any(isinstance(stream, Pieces) for stream in crowds)
-    if pieces:
-        _refuse_in_pieces(crowds, waits, _several(rounds, "number of rounds"), jobs, ray)
-    if ruled is not None and any(contexts_of(stream) is not None for stream in crowds):
+    if ruled is not None and any(stream.contexts is not None for stream in crowds):
         raise InvalidInput("Hindsight by type knows no rules; leave out contexts, or rules.")
     how_many(jobs, 1)
     for name in names:
@@ -175,12 +168,7 @@ def sweep(
         takes = learner_class(plain_name(name), feedback).takes_sample
         return patience_in(lateness.patience, sample if takes else 1)
 
-    def engine_for(name: str, setting: Setting) -> Engine | None:
-        if not (pieces and entry_of(name, setting).takes_engine):
-            return None
-        return engine_called("threads") if ray is None else OnRay(ray)
-
-    def cell(number: int, people: Crowd, k: int, lateness: Lateness) -> _Cell:
+    def cell(number: int, people: Stream, k: int, lateness: Lateness) -> _Cell:
         runs: list[Run] = []
         stream_slice = sliced(number, people)
         for name in names:
@@ -202,10 +190,9 @@ def sweep(
                         retention=retention,
                         sample=sample,
                     ),
-                    contexts_of(people),
+                    people.contexts,
                 )
-                where = engine_for(name, setting)
-                runs += [Run(stream_slice, name, seed, setting, how, lateness, where) for seed in numbers]
+                runs += [Run(stream_slice, name, seed, setting, how, lateness) for seed in numbers]
         baseline = Baseline(stream_slice, _validate.slots(k, people.n_items), limit, ruled)
         now = None if today is None else today_on(people, today, k)
         return _Cell(describe(people), baseline, runs, now, day, ruled, retention, sample)
@@ -233,7 +220,7 @@ def sweep(
 
 
 def simulate(
-    stream: Crowd,
+    stream: Stream,
     *,
     slots: int,
     learners: str | Sequence[str] = ("nonprivate", "random"),
@@ -260,7 +247,7 @@ def simulate(
 
     Parameters
     ----------
-    stream : People or Pieces
+    stream : Stream
         Users.
     slots : int
         Number of items in a slate.
@@ -319,17 +306,14 @@ def simulate(
     return found.simulations[0]
 
 
-def describe(stream: Crowd) -> dict[str, Any]:
+def describe(stream: Stream) -> dict[str, Any]:
     """What the stream is, for the record."""
     found: dict[str, Any] = {
         "name": stream.name,
         "objective": stream.family_name,
-        "rounds": stream.people if isinstance(stream, Pieces) else len(stream),
+        "rounds": len(stream),
         "items": stream.n_items,
     }
-    if isinstance(stream, Pieces):
-        found |= {"labels": list(stream.labels)} if stream.labels is not None else {}
-        found["mean_nonzeros"] = stream.rows / stream.people
     if isinstance(stream, People):
         if stream.labels is not None:
             found["labels"] = list(stream.labels)
@@ -337,7 +321,8 @@ def describe(stream: Crowd) -> dict[str, Any]:
             found["people"] = len(np.unique(stream.persons))
         if stream.was_read is not None:
             found["read"] = stream.was_read.as_json()
-        found["mean_nonzeros"] = sum(matrix.nnz for matrix in stream.matrices) / max(1, len(stream))
+        rows = stream.family.rows(stream.table, stream.n_items)
+        found["mean_nonzeros"] = sum(len(part.data) for part in rows) / max(1, len(stream))
     return found
 
 
@@ -363,22 +348,17 @@ class _Cell:
 
 
 def _outcomes(
-    tasks: Sequence[Task], streams: Sequence[Crowd], jobs: int, ray: str | None, tell: Tell
+    tasks: Sequence[Task], streams: Sequence[Stream], jobs: int, ray: str | None, tell: Tell
 ) -> Iterator[Outcome]:
     """What comes of the tasks, in whatever order."""
     if not tasks:
         return iter(())
-    pieces = any(task.stream_slice.in_pieces for task in tasks)
-    # In pieces, one run at a time has all cores: several would need several times the memory.
     runs, count = sum(isinstance(task, Run) for task in tasks), how_many(jobs, len(tasks))
-    count = 1 if pieces and jobs < 0 else count
     where = "Ray" if ray is not None else "1 core" if count == 1 else f"{count} cores"
     compared = "" if runs == len(tasks) else ", hindsight and random slates"
     told = f"{runs:,} {'run' if runs == 1 else 'runs'}{compared} on {where}, rounds"
     tick = tell(told, sum(task.size for task in tasks))
     if ray is not None:
-        if pieces:
-            return one_by_one(tasks, streams, tick)
         return on_ray(tasks, streams, tick, count, ray)
     return one_by_one(tasks, streams, tick) if count == 1 else on_cores(tasks, streams, tick, count)
 
@@ -411,39 +391,8 @@ def _longest_first(cells: Sequence[_Cell]) -> list[Task]:
     return [*baselines, *dict.fromkeys(runs)]
 
 
-def contexts_of(stream: Crowd) -> Contexts | None:
-    """What is known of people; of those who come in pieces, nothing."""
-    return None if isinstance(stream, Pieces) else stream.contexts
-
-
-def _refuse_in_pieces(
-    crowds: Sequence[Crowd],
-    waits: Sequence[Lateness],
-    rounds: Sequence[int | None],
-    jobs: int,
-    ray: str | None,
-) -> None:
-    """Say what people in pieces cannot have."""
-    if not all(isinstance(stream, Pieces) for stream in crowds):
-        raise InvalidInput("Some streams are read in pieces, others whole; simulate them one by one.")
-    if any(lateness != AT_ONCE for lateness in waits):
-        raise InvalidInput(
-            "People who come in pieces answer at once; leave out late and answering, or read the file whole."
-        )
-    if any(each is not None for each in rounds):
-        raise InvalidInput(
-            "A file that is read in pieces is used whole; leave out rounds, or write the first people to a file."
-        )
-    if ray is not None and jobs > 1:
-        raise InvalidInput(
-            f"With people in pieces on a cluster there is one run at a time; leave out jobs={jobs}."
-        )
-
-
-def _first(stream: Crowd, rounds: int | None) -> Crowd:
+def _first(stream: Stream, rounds: int | None) -> Stream:
     """The first people of a stream, as many as `rounds` says."""
-    if isinstance(stream, Pieces):
-        return stream
     if len(stream) == 0:
         raise InvalidInput("The stream is empty; there is nobody to choose for.")
     if stream.contexts is not None and not isinstance(stream, People):

@@ -20,7 +20,6 @@ import numpy as np
 import diminuendo
 from diminuendo.errors import NoSignal
 from diminuendo.learners import LEARNERS, Setting, learner_class, make
-from diminuendo.learners.base.engines import Engine
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.replay import AT_ONCE, Lateness, replay
 from diminuendo.objectives import FAMILIES
@@ -29,21 +28,14 @@ from diminuendo.randomness import SeededCoins
 from diminuendo.simulate.benchmarks import (
     RANDOM_RUNS,
     Benchmarks,
-    ExpertRegrets,
     benchmarks,
-    benchmarks_in_pieces,
+    expert_regrets,
 )
 from diminuendo.simulate.contexts import SEPARATE, for_each_type, plain_name, replay_separately
-from diminuendo.simulate.result import Result, ShownSoFar, cumulative
+from diminuendo.simulate.result import Result, cumulative, most_shown
 from diminuendo.simulate.spending import spending
-from diminuendo.streams.clicks import click_words_of
 from diminuendo.streams.people import People, Stream
-from diminuendo.streams.tables.pieces import Pieces
-from diminuendo.types import FeedbackKind, Floats, Items, Progress
-
-Crowd = Stream | Pieces
-"""The people of a simulation: all at once, or in pieces."""
-
+from diminuendo.types import FeedbackKind, Items, Progress
 
 PACKAGE = Path(diminuendo.__file__).parent
 """The package's own sources."""
@@ -75,10 +67,8 @@ class StreamSlice:
     """A hash of what is known of each of them, and of how; "" where nothing is."""
     whose: str = ""
     """A hash of whose round each is; "" where everybody has one."""
-    in_pieces: bool = False
-    """Whether they come in pieces."""
 
-    def people(self, whole: Crowd) -> Crowd:
+    def people(self, whole: Stream) -> Stream:
         """The people themselves, of the whole stream."""
         return whole[: self.rounds] if isinstance(whole, People) and self.rounds < len(whole) else whole
 
@@ -100,8 +90,6 @@ class Run:
     clicks: str
     """By which model people click; "" where clicks are not the feedback."""
     lateness: Lateness = AT_ONCE
-    engine: Engine | None = None
-    """Where people are kept whom the learner keeps; it changes no outcome. None: in this process."""
 
     @property
     def key(self) -> str:
@@ -123,17 +111,14 @@ class Run:
         """How many people will pass by."""
         return self.stream_slice.rounds
 
-    def work(self, stream: Crowd, progress: Progress | None = None) -> Result:
+    def work(self, stream: Stream, progress: Progress | None = None) -> Result:
         """Let it run; its regrets are yet to be measured."""
         setting, feedback = self.setting, self.setting.feedback
         _compile(self.learner, setting, stream)
-        seen = Seen(self.size, setting)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NoSignal)  # the result says so
-            if isinstance(stream, Pieces):
-                learner, known = self._in_pieces(stream, seen, progress), dict[str, Any]()
-            else:
-                learner, known = self._at_once(stream, seen, progress)
+            slates, learner, seconds = self._played(stream, progress)
+        payoffs, separate = stream.values(slates), self.learner.endswith(SEPARATE)
         promised, listens = learner.guarantee, heeds_budget(self.learner, feedback)
         private = isfinite(promised.epsilon)
         return Result(
@@ -154,74 +139,35 @@ class Run:
             asked_delta=setting.delta if listens else None,
             epsilon=promised.epsilon if private else None,
             delta=promised.delta if private else None,
-            mean_payoff=float(seen.payoffs.mean()),
+            mean_payoff=float(payoffs.mean()),
             regret_to_greedy=nan,
             alpha_regret=nan,
-            expert_regrets=seen.experts.per_round().tolist(),
-            seconds=seen.seconds,
+            expert_regrets=expert_regrets(stream, slates).tolist(),
+            seconds=seconds,
             guarantee=promised.as_json(),
-            curve=cumulative(seen.payoffs),
-            shown=seen.shown.most(),
+            curve=cumulative(payoffs),
+            shown=most_shown(slates, stream.n_items),
             spending=spending(learner),
             health=learner.health.state,
-            contexts=known,
+            contexts=for_each_type(stream, slates, payoffs, None if separate else learner),
         )
 
-    def _at_once(
-        self, stream: Stream, seen: Seen, progress: Progress | None
-    ) -> tuple[Learner, dict[str, Any]]:
-        """All people at once; the learner, and what is to be said of each type of them."""
+    def _played(self, stream: Stream, progress: Progress | None) -> tuple[Items, Learner, float]:
+        """What everybody is shown, the learner, and the seconds that it took."""
         setting, feedback = self.setting, self.setting.feedback
         # People want the same for every seed, but click with other click words.
         met = stream.clicking(self.clicks, self.seed) if feedback == "click" else stream
         everybody = (
             np.arange(len(stream)) if setting.visits > 1 and stream.persons is None else stream.persons
         )
-        separate = isinstance(met, People) and self.learner.endswith(SEPARATE)
         began = time.perf_counter()
-        if isinstance(met, People) and separate:
+        if isinstance(met, People) and self.learner.endswith(SEPARATE):
             slates, learner = replay_separately(self.learner, setting, met, self.seed, progress, everybody)
         else:
             learner = make(plain_name(self.learner), setting, coins=SeededCoins(self.seed))
             late = self.lateness.drawn(len(stream), self.seed)
             slates = replay(learner, met, feedback, progress, persons=everybody, late=late)
-        seen.add(stream, slates, time.perf_counter() - began)
-        return learner, for_each_type(stream, slates, seen.payoffs, None if separate else learner)
-
-    def _in_pieces(self, pieces: Pieces, seen: Seen, progress: Progress | None) -> Learner:
-        """One piece after the other, of which only one is here at a time; the learner."""
-        setting = self.setting
-        learner = make(self.learner, setting, coins=SeededCoins(self.seed), engine=self.engine)
-        words = click_words_of(pieces.people, self.seed) if self.clicks else None
-        for people in pieces:
-            rounds = slice(seen.people, seen.people + len(people))
-            met = people if words is None else people.clicking_by(self.clicks, words[rounds])
-            everybody = np.arange(rounds.start, rounds.stop) if setting.visits > 1 else None
-            began = time.perf_counter()
-            slates = learner.replay(met, progress, persons=everybody)
-            seen.add(people, slates, time.perf_counter() - began)
-        return learner
-
-
-class Seen:
-    """What is seen of a run as people come: payoffs, what experts missed, which items were shown when."""
-
-    def __init__(self, rounds: int, setting: Setting) -> None:
-        self.payoffs: Floats = np.empty(rounds)
-        self.experts = ExpertRegrets(setting.slots, setting.n_items)
-        self.shown = ShownSoFar(rounds, setting.slots, setting.n_items)
-        self.people, self.seconds = 0, 0.0
-
-    def __repr__(self) -> str:
-        return f"<Seen, {self.people:,} people>"
-
-    def add(self, people: Stream, slates: Items, seconds: float) -> None:
-        """The next people, what they were shown, and how long that took the learner."""
-        self.payoffs[self.people : self.people + len(people)] = people.values(slates)
-        self.experts.add(people, slates)
-        self.shown.add(slates)
-        self.people += len(people)
-        self.seconds += seconds
+        return slates, learner, time.perf_counter() - began
 
 
 @dataclass(frozen=True)
@@ -242,14 +188,11 @@ class Baseline:
 
     @property
     def size(self) -> int:
-        """How many people will pass by: those to whom random slates are shown, or, in pieces, in all passes."""
-        passes = self.slots + 2 if self.stream_slice.in_pieces else RANDOM_RUNS
-        return passes * self.stream_slice.rounds
+        """How many people will pass by: those to whom random slates are shown."""
+        return RANDOM_RUNS * self.stream_slice.rounds
 
-    def work(self, stream: Crowd, progress: Progress | None = None) -> Benchmarks:
+    def work(self, stream: Stream, progress: Progress | None = None) -> Benchmarks:
         """Find the baseline."""
-        if isinstance(stream, Pieces):
-            return benchmarks_in_pieces(stream, self.slots, rules=self.rules, progress=progress)
         found = benchmarks(stream, self.slots, time_limit=self.time_limit, rules=self.rules)
         if progress:
             progress(self.size)
@@ -279,10 +222,8 @@ def measured(result: Result, base: Benchmarks) -> Result:
     )
 
 
-def sliced(number: int, people: Crowd) -> StreamSlice:
+def sliced(number: int, people: Stream) -> StreamSlice:
     """The slice that is all of these people, of the stream of that number."""
-    if isinstance(people, Pieces):
-        return StreamSlice(number, people.people, people.fingerprint, in_pieces=True)
     return StreamSlice(number, len(people), fingerprint(people), known_of(people), whose(people))
 
 
@@ -316,13 +257,13 @@ def _absorb(table: Any, digest: Any) -> None:
         if isinstance(part, tuple):
             _absorb(part, digest)
         else:
-            digest.update(np.ascontiguousarray(part).tobytes())
+            digest.update(np.ascontiguousarray(part).data)  # without copying it
 
 
 _compiled: set[tuple[str, str, bool, bool]] = set()
 
 
-def _compile(name: str, setting: Setting, stream: Crowd) -> None:
+def _compile(name: str, setting: Setting, stream: Stream) -> None:
     """Meet one person first, once in every process, so that seconds are the learner's own."""
     known = (
         played_by(name, setting.feedback),
@@ -330,7 +271,8 @@ def _compile(name: str, setting: Setting, stream: Crowd) -> None:
         setting.visits > 1,
         setting.contexts is not None,
     )
-    if isinstance(stream, (People, Pieces)) and known not in _compiled:
-        some = stream if isinstance(stream, People) else next(iter(stream))
-        replay(make(plain_name(name), setting, coins=SeededCoins(0)), some[:1], setting.feedback, persons=[0])
+    if isinstance(stream, People) and known not in _compiled:
+        replay(
+            make(plain_name(name), setting, coins=SeededCoins(0)), stream[:1], setting.feedback, persons=[0]
+        )
         _compiled.add(known)

@@ -10,14 +10,10 @@ import difflib
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from diminuendo.errors import InvalidInput
 from diminuendo.streams.people import Stream
 from diminuendo.types import Slate
-
-if TYPE_CHECKING:
-    from diminuendo.streams.tables.pieces import Pieces
 
 
 @dataclass(frozen=True)
@@ -29,7 +25,7 @@ class Today:
     """Its mean payoff, had everybody been shown it."""
 
 
-def today_on(stream: Stream | Pieces, given: Sequence[str | int], slots: int) -> Today:
+def today_on(stream: Stream, given: Sequence[str | int], slots: int) -> Today:
     """Today's slate, given by names or numbers of items, and what it would have earned from these people."""
     labels = getattr(stream, "labels", None)
     slate = tuple(item_called(name, labels, stream.n_items) for name in given)

@@ -33,7 +33,8 @@ from diminuendo._cluster import joined
 from diminuendo._compile_progress import report_to, reported_by_workers
 from diminuendo._plugins import Carried
 from diminuendo.errors import DiminuendoError, InvalidInput
-from diminuendo.simulate.task import Crowd, Found, StreamSlice, Task
+from diminuendo.simulate.task import Found, StreamSlice, Task
+from diminuendo.streams.people import Stream
 from diminuendo.types import Progress
 
 IDLE_SECONDS = 30
@@ -55,7 +56,7 @@ class Outcome:
     """Warnings on the way, which the caller repeats: a worker has no screen."""
 
 
-def do(task: Task, stream: Crowd, progress: Progress | None = None) -> Outcome:
+def do(task: Task, stream: Stream, progress: Progress | None = None) -> Outcome:
     """Do one task, and note the warnings on the way."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
@@ -73,7 +74,7 @@ def how_many(jobs: int, tasks: int) -> int:
     return max(1, min(int(effective_n_jobs(jobs)), tasks))
 
 
-def packed(streams: Sequence[Crowd]) -> list[bytes]:
+def packed(streams: Sequence[Stream]) -> list[bytes]:
     """Streams ready to travel."""
     try:
         return [dumps(stream) for stream in streams]
@@ -83,7 +84,7 @@ def packed(streams: Sequence[Crowd]) -> list[bytes]:
         ) from error
 
 
-def one_by_one(tasks: Sequence[Task], streams: Sequence[Crowd], tick: Progress) -> Iterator[Outcome]:
+def one_by_one(tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress) -> Iterator[Outcome]:
     """In this process, which can tell how far a single run has come."""
     cut = lru_cache(maxsize=1)(lambda stream_slice: stream_slice.people(streams[stream_slice.stream]))
     for task in tasks:
@@ -91,7 +92,7 @@ def one_by_one(tasks: Sequence[Task], streams: Sequence[Crowd], tick: Progress) 
 
 
 def on_cores(
-    tasks: Sequence[Task], streams: Sequence[Crowd], tick: Progress, count: int
+    tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress, count: int
 ) -> Iterator[Outcome]:
     """In `count` processes on this machine."""
     with tempfile.TemporaryDirectory(prefix="diminuendo-") as folder:
@@ -147,7 +148,7 @@ def _end_with(parent: int, folder: str) -> None:
 
 
 def on_ray(
-    tasks: Sequence[Task], streams: Sequence[Crowd], tick: Progress, count: int, address: str
+    tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress, count: int, address: str
 ) -> Iterator[Outcome]:
     """On the cluster at `address`; "local" starts one of `count` workers here, and ends it."""
     ray, leave = joined(address, count)
@@ -177,12 +178,12 @@ def _do_there(task: Task, stream: bytes | Path, plugins: Carried) -> Outcome:
 
 
 @lru_cache(maxsize=2)
-def _unpacked(stream: bytes | Path) -> Crowd:
+def _unpacked(stream: bytes | Path) -> Stream:
     # Ray would share the arrays of a stream, but read-only, for which kernels would have to be compiled again.
-    found: Crowd = pickle.loads(stream.read_bytes() if isinstance(stream, Path) else stream)
+    found: Stream = pickle.loads(stream.read_bytes() if isinstance(stream, Path) else stream)
     return found
 
 
 @lru_cache(maxsize=4)
-def _people(stream_slice: StreamSlice, stream: bytes | Path) -> Crowd:
+def _people(stream_slice: StreamSlice, stream: bytes | Path) -> Stream:
     return stream_slice.people(_unpacked(stream))

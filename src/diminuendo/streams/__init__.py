@@ -14,12 +14,12 @@ from diminuendo.streams.synthetic import adversary, drift, taste_groups
 from diminuendo.streams.was_read import ReadNote, WasRead
 
 if TYPE_CHECKING:
+    from diminuendo.streams.mapped import out_of_core
     from diminuendo.streams.rows import from_ratings, from_table, read_ratings
-    from diminuendo.streams.tables.pieces import Pieces
 
-# pyarrow takes its time to load, and most streams do without.
+# DuckDB and pyarrow take their time to load, and most streams do without.
 __getattr__, __dir__ = lazily(
-    __name__, {"rows": "from_ratings from_table read_ratings", "tables.pieces": "Pieces"}
+    __name__, {"rows": "from_ratings from_table read_ratings", "mapped": "out_of_core"}
 )
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "Contexts",
     "Functions",
     "People",
-    "Pieces",
     "ReadAs",
     "ReadNote",
     "Stream",
@@ -40,6 +39,7 @@ __all__ = [
     "grid",
     "msweb",
     "open_stream",
+    "out_of_core",
     "read",
     "read_baskets",
     "read_ratings",

@@ -63,7 +63,6 @@ class Stream(ABC):
     types: Ints | None = None
     persons: Ints | None = None
     was_read: WasRead | None = None
-    again: Callable[[], People] | None = None
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -324,7 +323,8 @@ class People(Stream):
             rows = self.family.rows(self.table, self.n_items)
             some = self.with_rows(tuple(part.between(first, max(first, last)) for part in rows))
         else:
-            some = self.with_rows(tuple(part[person] for part in self.matrices))
+            places, rows = np.arange(len(self))[person], self.family.rows(self.table, self.n_items)
+            some = self.with_rows(tuple(part.only(places) for part in rows))
         some._click_words = self.click_words[person]
         some.types = None if self.types is None else self.types[person]
         some.persons = None if self.persons is None else self.persons[person]

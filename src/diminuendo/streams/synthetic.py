@@ -114,8 +114,8 @@ def drift(people: People, *, changes: int = 1, seed: int = 0) -> People:
 
     Examples
     --------
-    >>> from diminuendo.streams import drift, sparse_display
-    >>> len(drift(sparse_display(100, 50, nnz=5), changes=3))
+    >>> from diminuendo.streams import drift, taste_groups
+    >>> len(drift(taste_groups(100, 50), changes=3))
     100
     """
     rng = np.random.default_rng(seed)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -54,10 +54,6 @@ class Segment:
     def walkers(self) -> Walkers:
         """Its people before the first item, where they are of a table."""
         return walkers_of(self.table, np.array(self.rows, dtype=np.int64))
-
-    def part(self, first: int, last: int) -> Segment:
-        """Some of them, who come one after the other."""
-        return self if self.function is not None else replace(self, rows=self.rows[first:last])
 
 
 def segments_of(stream: Stream) -> list[Segment]:

@@ -74,13 +74,6 @@ class OpenBatch:
         Contribution bounding.
     schedule : Schedule
         When batches close.
-    across : int, default 1
-        Memory layout: this many entries, `size / across` apart, lie side by side. Results do not depend on it.
-
-    Raises
-    ------
-    InvalidInput
-        If `size` is no multiple of `across`.
     """
 
     __getstate__ = refuse_copies

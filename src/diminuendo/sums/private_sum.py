@@ -117,8 +117,6 @@ class PrivateSum(RunningSum):
         Contribution bounding. By default length 1 in 1024 fixed-point units.
     name : str, default "sum"
         Name of the releases in the ledger.
-    across : int, default 1
-        Memory layout: this many entries lie side by side. Results do not depend on it.
 
     Attributes
     ----------

@@ -12,6 +12,7 @@ worker that is lost costs nothing but its time. Noise, ledger and choice stay wi
 
 from __future__ import annotations
 
+import pickle
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,12 +21,12 @@ from typing import Any, Protocol
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-import cloudpickle
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._cluster import LOCAL, cores, joined
+from diminuendo._extras import extra
 from diminuendo._plugins import Carried
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners.base.users import Block, Facts, block_of
@@ -126,7 +127,7 @@ _SENT: WeakKeyDictionary[Block, Any] = WeakKeyDictionary()
 class _OnRay:
     def __init__(self, ray: Any, blocks: Sequence[Block], begin: Begin) -> None:
         self._ray, many = ray, min(len(blocks), max(1, int(ray.cluster_resources().get("CPU", 1))))
-        self._begin = ray.put(_packed((Carried.packed(), cloudpickle.dumps(begin))))
+        self._begin = ray.put(_packed((Carried.packed(), _dumps(begin))))
         for block in blocks:
             if block not in _SENT:
                 _SENT[block] = ray.put(_packed((block.family, block.rows, block.n_items, block.facts)))
@@ -135,7 +136,7 @@ class _OnRay:
         self._task: Any = ray.remote(num_cpus=1, max_retries=RETRIES)(answer)
 
     def total(self, query: str, shape: tuple[int, ...], *given: Any) -> Ints:
-        asked = cloudpickle.dumps((query, shape, given))
+        asked = _dumps((query, shape, given))
         waiting = [
             self._task.remote((self._release, number), asked, self._begin, *blocks)
             for number, blocks in enumerate(self._shares)
@@ -155,22 +156,29 @@ _REMEMBERED: OrderedDict[Any, list[Any]] = OrderedDict()
 def answer(share: Any, asked: bytes, begin: NDArray[np.uint8], *blocks: NDArray[np.uint8]) -> Ints:
     """In a worker: what a query adds up over some blocks. How far users have come is a memo, and nothing else."""
     if share not in _REMEMBERED:
-        plugins, pickled = cloudpickle.loads(begin.tobytes())
+        plugins, pickled = pickle.loads(begin.tobytes())
         plugins.unpack()
-        first = cloudpickle.loads(pickled)
+        first = pickle.loads(pickled)
         while len(_REMEMBERED) >= REMEMBERED:
             _REMEMBERED.popitem(last=False)
         _REMEMBERED[share] = [first(_unpacked(block)) for block in blocks]
-    query, shape, given = cloudpickle.loads(asked)
+    query, shape, given = pickle.loads(asked)
     return added_up(_REMEMBERED[share], query, shape, given)
 
 
+def _dumps(value: Any) -> bytes:
+    with extra("simulate"):
+        import cloudpickle
+    pickled: bytes = cloudpickle.dumps(value)
+    return pickled
+
+
 def _packed(value: Any) -> NDArray[np.uint8]:
-    return np.frombuffer(cloudpickle.dumps(value), dtype=np.uint8)
+    return np.frombuffer(_dumps(value), dtype=np.uint8)
 
 
 def _unpacked(block: NDArray[np.uint8]) -> Block:
-    family, rows, n_items, facts = cloudpickle.loads(block.tobytes())
+    family, rows, n_items, facts = pickle.loads(block.tobytes())
     return block_of(family, family.table(rows, n_items), n_items, rows, Facts(*facts))
 
 

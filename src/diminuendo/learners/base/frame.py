@@ -32,7 +32,7 @@ from diminuendo.streams.exclusions import NONE, Exclusions, exclusions_of
 from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items, Ticket, sound
 
 STRIDE = 1 << 14
-"""Rounds that are played in one go where slates are drawn with secret words; Ctrl-C and progress wait meanwhile."""
+"""Rounds that are played in one go where slates are drawn with secret words; progress waits meanwhile."""
 
 LONGEST = 1 << 36
 """Rounds, where something is promised and it is not known how many there will be."""

@@ -35,7 +35,7 @@ from diminuendo.streams.people import People, Stream
 from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Ints, Items, Progress, Ticket
 
 TOGETHER = 1000
-"""Rounds that are chosen, at most, while Ctrl-C waits."""
+"""Rounds that are chosen, at most, between two looks at what is due."""
 
 
 @final
@@ -305,7 +305,7 @@ class Learner:
             while len(made) < len(persons):
                 if release:
                     self._release_what_is_due()
-                with frame.guard.defer_interrupt(), frame.choosing():  # each handed out, or nothing of it
+                with frame.guard.publishing(), frame.choosing():  # each handed out, or nothing of it
                     if not made:
                         frame.reserve(persons, sampled)
                     for person in persons[len(made) : len(made) + TOGETHER]:
@@ -356,7 +356,7 @@ class Learner:
         was used, and nothing visible ever happens because of it.
         """
         answer, guard = self._read(decision, feedback), self._frame.guard
-        with guard.answers, guard.lock, guard.defer_interrupt():  # closed and learned from, or nothing of it
+        with guard.answers, guard.lock, guard.publishing():  # closed and learned from, or nothing of it
             self._learn(*answer)
 
     def observe_many(self, decisions: Sequence[Decision | Ticket], feedbacks: Sequence[Any]) -> None:
@@ -385,7 +385,7 @@ class Learner:
             except Exception as error:  # foreign objects may raise whatever they like
                 refused.append(f"Number {number}: {refusal(error)}")
         guard = self._frame.guard
-        with guard.answers, guard.lock, guard.defer_interrupt():
+        with guard.answers, guard.lock, guard.publishing():
             for answer in answers:
                 try:
                     self._learn(*answer)
@@ -440,7 +440,7 @@ class Learner:
         OverBudget
             If the ledger cannot pay. Nothing was drawn.
         """
-        with self._frame.guard.releasing, self._frame.guard.asking():
+        with self._frame.guard.releasing, self._frame.guard.publishing():
             self._frame.guard.check(self._frame.limited)
             while self.due():
                 self.policy.release()
@@ -448,7 +448,7 @@ class Learner:
 
     def _release_what_is_due(self) -> None:
         while self.policy.due():
-            with self._frame.guard.defer_interrupt():
+            with self._frame.guard.publishing():
                 self.policy.release()
             self.policy.warn()
 
@@ -500,7 +500,7 @@ class Learner:
         types, excluded = self.types_of(people, contexts), frame.exclusions_of(exclude, len(people))
         waits = self.patience.rounds if self.waits else None
         slates = np.full((len(people), self.slots), EMPTY_SLOT, dtype=np.int32)
-        with frame.guard.everything(), frame.guard.defer_interrupt():
+        with frame.guard.everything(), frame.guard.publishing():
             frame.admit(len(people))
             sampled = frame.in_sample(len(people))
             in_time = answered_in_time(late, len(people), waits, self.name, sampled)
@@ -513,7 +513,7 @@ class Learner:
                 frame.admit(len(people) - done)  # each time: others may have chosen meanwhile
                 self._release_what_is_due()
                 frame.who_comes(done, types, excluded, heard, sampled)
-                with frame.guard.all_or_broken():
+                with frame.guard.learning():
                     done = policy.replay(people, slates, done)
                     frame.pass_by(slates[before:done], counted, before, policy.came)
                 if done < len(people):

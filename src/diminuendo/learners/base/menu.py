@@ -45,7 +45,7 @@ class Menu(ABC):
         Numbers of items and of slots.
     first : int
         The first round of the menu.
-    end : int, optional
+    end : int or None
         The round with which the next menu begins; None: it holds for all later rounds.
     words : int
         How many public words the learner had used when the menu began.

@@ -5,9 +5,9 @@ With the same coins this gives, slate for slate, what the loop of choose and obs
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from diminuendo.types import (
     NEVER,
     Decision,
     FeedbackKind,
-    Floats,
     Ints,
     Items,
     Progress,
@@ -91,54 +90,6 @@ def replay(
     if isinstance(stream, People) and (late is None or learner.waits):
         return learner.replay(stream, progress, **more)
     return loop(learner, stream, feedback, progress, **more)
-
-
-class Played(NamedTuple):
-    """One piece of a stream after `replay_in_pieces`.
-
-    Attributes
-    ----------
-    slates : ndarray of int, shape (n_users, slots)
-        -1 is an empty slot.
-    payoffs : ndarray of float, shape (n_users,)
-        Reward of each slate.
-    """
-
-    slates: Items
-    payoffs: Floats
-
-
-def replay_in_pieces(
-    learner: Learner, pieces: Iterable[People], progress: Progress | None = None
-) -> Iterator[Played]:
-    """Yield the slates that a learner shows to a stream that comes in pieces, and their rewards.
-
-    Parameters
-    ----------
-    learner : Learner
-        Learns from piece to piece.
-    pieces : iterable of People
-        Only one is in memory at a time, besides what the learner keeps.
-    progress : callable, optional
-        Called with numbers of rounds just finished.
-
-    Yields
-    ------
-    Played
-        Slates and rewards of one piece; the same as of `replay` of all users at once.
-
-    Examples
-    --------
-    >>> import diminuendo as dim
-    >>> from diminuendo.learners import replay_in_pieces
-    >>> users = dim.msweb()[:2_000]
-    >>> learner = dim.make("random", dim.Setting(users.n_items, 3, 2_000, "full"), coins=dim.SeededCoins(0))
-    >>> [len(piece.slates) for piece in replay_in_pieces(learner, (users[:1_500], users[1_500:]))]
-    [1500, 500]
-    """
-    for people in pieces:
-        slates = learner.replay(people, progress)
-        yield Played(slates, people.values(slates))
 
 
 def loop(

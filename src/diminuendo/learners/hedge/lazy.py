@@ -72,7 +72,7 @@ CERTAIN = 1e3
 """The score of an item that is held, where others have 0: each of those is left a share of 2^-40."""
 
 AT_ONCE = 1 << 12
-"""Rounds that are replayed in one go: more would let Ctrl-C wait, fewer take longer."""
+"""Rounds that are replayed in one go: more would let progress wait, fewer take longer."""
 
 MOST_WAITING = 32
 """Batches that wait for feedback at once, about."""
@@ -448,7 +448,7 @@ class LazyPolicy(MenuPolicy):
     def release(self) -> None:
         """Release what experts hold from now on, unless that was done and had no menu yet; show it."""
         frame = self.frame
-        with frame.guard.defer_interrupt():
+        with frame.guard.publishing():
             if self._shown == self.experts.batch:
                 self.experts.release(frame.secret)
             with frame.guard.answers, frame.guard.lock:  # others may choose meanwhile

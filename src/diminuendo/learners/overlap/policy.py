@@ -221,7 +221,7 @@ class OverlapPolicy(MenuPolicy):
         picked = self._begun()
         with guard.answers, guard.lock, self._all_or_nothing():
             if (old := self.plan.kept_from(number + 1)) > self.plan.kept_from(number):
-                with guard.all_or_broken():
+                with guard.learning():
                     self._memory.forget(old)
             self._shown.take(picked, occasion, self.items.first_batch > number)
             if number == 0:  # where rounds are chosen elsewhere, the menu takes effect a little later
@@ -298,7 +298,7 @@ class OverlapPolicy(MenuPolicy):
             return
         self._payoffs.add(said.payoff, batch)
         if batch >= self._asked_first(self._position.made):
-            with self.frame.guard.all_or_broken():
+            with self.frame.guard.learning():
                 self._memory.keep(answer, batch, kind, number, said.singles)
 
     def learn_all(self, places: Ints, answers: Sequence[Objective] | People) -> None:
@@ -320,7 +320,7 @@ class OverlapPolicy(MenuPolicy):
         self._payoffs.add_rows(people.values_of(decisions.rows[places]), batch)
         if batch >= self._asked_first(self._position.made):
             types = decisions.types[places] if len(decisions.types) else NOBODY
-            with self.frame.guard.all_or_broken():
+            with self.frame.guard.learning():
                 self._memory.keep_rows(people, 0, len(people), batch, types, rounds)
 
     def erase(self, rounds: Ints) -> None:

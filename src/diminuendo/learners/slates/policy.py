@@ -120,7 +120,7 @@ class SlatePolicy(MenuPolicy):
         starts = np.concatenate([[0], np.cumsum(numbers)])
         shown, chooser = OpenBlock(block, menu, starts, self.planner.leading), menu.chooser()
         blocks, sensitivity = [*self._blocks, shown], np.repeat(sensitivity_of(block.questions), numbers)
-        with frame.guard.all_or_broken():  # each block has its cells
+        with frame.guard.learning():  # each block has its cells
             self._counts.open(sensitivity)
             self._blocks, self._last, self._chooser = blocks, shown, chooser
 
@@ -186,10 +186,10 @@ class SlatePolicy(MenuPolicy):
         wanted = self._shown_out() and not self._is_settled(1)
         if settled and self._published is None:
             self._published = self._counts.release(frame.secret)
-        with frame.guard.defer_interrupt():
+        with frame.guard.publishing():
             with frame.guard.lock:  # first: without coins nothing has happened yet
                 word = int(frame.public.take(1)[0]) if wanted else 0
-            with frame.guard.all_or_broken():
+            with frame.guard.learning():
                 if self._published is not None:
                     self._take_in(self._published)
                 if wanted:

@@ -2,19 +2,17 @@
 
 The rows of the file say who wants what, and perhaps how much (ratings.py); the rows of a person lie side by side, and a
 person is a round. The file is read twice: once for who and what there is, and then piece by piece. Pieces hold the
-people that the whole file holds, in the same order. Whoever has a piece can have it read again (`People.again`).
+people that the whole file holds, in the same order.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._extras import extra
@@ -22,11 +20,11 @@ from diminuendo.errors import InvalidInput
 from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.streams.column_names import roles
-from diminuendo.streams.people import People, slate_rows
+from diminuendo.streams.people import People
 from diminuendo.streams.ratings import from_table, sortable
 from diminuendo.streams.read_as import ReadAs, Scale
 from diminuendo.streams.tables.frames import ParquetTable
-from diminuendo.types import Floats, Ints, Progress, SlateLike
+from diminuendo.types import Ints, Progress
 
 with extra("simulate"):
     import pyarrow as pa
@@ -94,11 +92,6 @@ class Pieces:
         """How many people there are in all of them."""
         return self._people
 
-    @property
-    def rows(self) -> int:
-        """How many rows the file has: things that somebody wants."""
-        return int(self._rows)
-
     def __iter__(self) -> Iterator[People]:
         """One piece after the other; the file is read once, from its beginning to its end."""
         with pyarrow.parquet.ParquetFile(self._path) as file:
@@ -112,23 +105,6 @@ class Pieces:
                 rows = pa.concat_tables(read)
                 yield self._people_of(rows.slice(0, end - first), first, end)
                 first, rows = end, rows.slice(end - first)
-
-    def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
-        """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
-        rows, first, found = slate_rows(slates, self._people, self.n_items), 0, np.empty(self._people)
-        for piece in self:
-            last = first + len(piece)
-            found[first:last] = piece.values(rows if len(rows) == 1 else rows[first:last])
-            first = last
-        return found
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash of the file, and of how it is read; in what pieces does not matter."""
-        with self._path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256")
-        digest.update(repr((self.name, self.family_name, self.n_items, self._columns, self._scale)).encode())
-        return digest.hexdigest()
 
     def _looked_at(self, labels: bool, progress: Progress | None) -> tuple[Ints, Any]:
         """The row with which each person begins, and all items; refuses a file in which a person's rows lie apart."""
@@ -172,14 +148,6 @@ class Pieces:
             f"{self._path.name} {what}. To be read in pieces, rows of a person lie side by side."
         )
 
-    def _again(self, first: int, end: int) -> People:
-        """The people whose rows are from `first` to `end` - 1, read by the row groups that they are in."""
-        low = int(np.searchsorted(self._groups, first, side="right")) - 1
-        high = int(np.searchsorted(self._groups, end, side="left"))
-        with pyarrow.parquet.ParquetFile(self._path) as file:
-            rows = file.read_row_groups(list(range(low, high)), columns=self._given)
-        return self._people_of(rows.slice(first - int(self._groups[low]), end - first), first, end)
-
     def _people_of(self, rows: Any, first: int, end: int) -> People:
         """The people of these rows, of which the first is row `first`."""
         found = dict(zip(self._columns, (rows.column(given) for given in self._given), strict=True))
@@ -196,5 +164,4 @@ class Pieces:
         )
         if self._labels is not None:
             made.labels = self.labels
-        made.again = partial(self._again, first, end)
         return made

@@ -198,13 +198,13 @@ class GroupedSlatePolicy(MenuPolicy):
                 if not self._private:
                     people = self._counts.known(people.copy, frame.secret, place)
                 self._published = place, self._counts.release(frame.secret, place), people
-            with frame.guard.defer_interrupt(), frame.guard.all_or_broken():
+            with frame.guard.learning():
                 self._take_in()
             return
-        with frame.guard.defer_interrupt():
+        with frame.guard.publishing():
             with frame.guard.lock:  # first: without coins nothing has happened yet
                 word = int(frame.public.take(1)[0])
-            with frame.guard.all_or_broken():
+            with frame.guard.learning():
                 coins = np.random.Generator(np.random.Philox(word))
                 plan, leading = self._plan(coins)
             self._begin(plan, leading)
@@ -303,7 +303,7 @@ class GroupedSlatePolicy(MenuPolicy):
         """Go on with this block of a group."""
         frame, plan = self.frame, opened.plan
         blocks, shown = [*self._blocks, opened], self._shown | {plan.group: opened}
-        with frame.guard.all_or_broken():  # each block has its cells
+        with frame.guard.learning():  # each block has its cells
             self._counts.open(plan.sensitivity)
             self._blocks, self._shown = blocks, shown
             self._deal()
