@@ -39,7 +39,7 @@ class Expert(Protocol):
         ...
 
     def restored(self) -> None:
-        """Refuse a state, as filled in, that could not have come about; rebuild what follows from it."""
+        """Rebuild what follows from the state, which was filled in."""
         ...
 
 

@@ -200,7 +200,7 @@ def restore(
     `clock`: the one that tells how long answers are waited for, where that is said in seconds. `engine`: where people
     who are kept are asked, of a learner that keeps any.
     """
-    header, _ = _snapshots.unpacked(snapshot, "a snapshot of a learner")
+    header, _ = _snapshots.unsealed(snapshot, "a snapshot of a learner")
     entry = _validate.lookup(LEARNERS, str(header.get("learner")), "learner")
     if ledger is None or isinstance(ledger, Ledger):
         return entry.restore(snapshot, coins=coins, ledger=ledger, clock=clock, engine=engine)
