@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 import diminuendo as dim
-from diminuendo.errors import InvalidInput
 from diminuendo.extend import (
     Advice,
     Budget,
@@ -82,10 +81,6 @@ class OsmPolicy(MenuPolicy):
 
     def state(self) -> Any:
         return self.cost, self.released
-
-    def restored(self) -> None:
-        if not (self.spread <= self.cost[0] < math.inf and np.isfinite(self.released).all()):
-            raise InvalidInput("The snapshot was altered: it holds a sum that could not have been released.")
 
     def regret_bound(self, rounds: int | None = None) -> float | None:  # docs/maths/osm.md, Theorem J2
         sizes, clip, frame = np.array(self.total.schedule.sizes), self.total.clip, self.frame

@@ -2,10 +2,15 @@
 
 The format is that of the contents of all snapshots together, and is raised when any of them changes. Bytes in another
 format are refused.
+
+The snapshot of a learner begins with a checksum over the rest. It has no key: it finds accidents and careless edits.
+Whoever can write snapshots can also read what users said, so nothing is checked against forgery: what has the checksum,
+and the names, kinds and shapes of arrays that its configuration asks for, is believed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import zipfile
@@ -20,6 +25,10 @@ Arrays = dict[str, NDArray[Any]]
 
 FORMAT = 1
 
+MARK = b"diminuendo snapshot "
+HEAD = len(MARK) + 65
+"""Bytes before the contents of a learner's snapshot: the mark, a checksum in hexadecimal digits, and a line feed."""
+
 MOST_DEVIATIONS = 50.0
 """A published value lies at most this many standard deviations outside its possible range; a snapshot that says
 otherwise is refused."""
@@ -27,17 +36,50 @@ otherwise is refused."""
 
 def packed(facts: dict[str, Any], arrays: Arrays) -> bytes:
     """Facts and arrays as bytes; the same facts and arrays give the same bytes."""
-    header = json.dumps({"format": FORMAT} | facts)
-    named: dict[str, Any] = dict(arrays)
     out = io.BytesIO()
-    np.savez(out, header=np.frombuffer(header.encode(), dtype=np.uint8), **named)
+    _write(out, facts, arrays)
     return out.getvalue()
 
 
-def unpacked(written: bytes, what: str) -> tuple[dict[str, Any], Arrays]:
-    """The facts and the arrays that were written down as these bytes; `what` they should be is for the error."""
+def sealed(facts: dict[str, Any], arrays: Arrays) -> bytes:
+    """The same, behind a checksum over all of it."""
+    out = io.BytesIO(bytes(HEAD))
+    out.seek(HEAD)
+    _write(out, facts, arrays)
+    checksum = _checksum(out.getbuffer())
+    out.seek(0)
+    out.write(MARK + checksum + b"\n")
+    return out.getvalue()
+
+
+def _write(out: io.BytesIO, facts: dict[str, Any], arrays: Arrays) -> None:
+    header = json.dumps({"format": FORMAT} | facts)
+    named: dict[str, Any] = dict(arrays)
+    np.savez(out, header=np.frombuffer(header.encode(), dtype=np.uint8), **named)
+
+
+def _checksum(snapshot: memoryview) -> bytes:
+    return hashlib.sha256(snapshot[HEAD:]).hexdigest().encode()
+
+
+def unsealed(snapshot: bytes, what: str) -> tuple[dict[str, Any], Arrays]:
+    """The facts and the arrays of a snapshot that has its checksum."""
+    if not isinstance(snapshot, bytes) or not snapshot.startswith(MARK):
+        raise InvalidInput(f"These bytes are not {what}.")
+    if snapshot[len(MARK) : HEAD] != _checksum(memoryview(snapshot)) + b"\n":
+        raise InvalidInput(
+            "The snapshot was cut short or altered: its checksum does not fit. Restore another copy of it."
+        )
+    return unpacked(snapshot, what, HEAD)
+
+
+def unpacked(written: bytes, what: str, first: int = 0) -> tuple[dict[str, Any], Arrays]:
+    """The facts and the arrays that were written down as these bytes, from the byte `first` on; `what` they should be
+    is for the error."""
     try:
-        with np.load(io.BytesIO(written), allow_pickle=False) as held:
+        file = io.BytesIO(written)
+        file.seek(first)
+        with np.load(file, allow_pickle=False) as held:
             found = {name: held[name] for name in held.files}
         facts = dict(json.loads(found.pop("header").tobytes()))
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile) as error:
@@ -53,7 +95,7 @@ def unpacked(written: bytes, what: str) -> tuple[dict[str, Any], Arrays]:
 
 def of_learner(snapshot: bytes, name: str) -> tuple[dict[str, Any], Arrays]:
     """The header and the arrays in a snapshot of the learner of that name."""
-    header, found = unpacked(snapshot, "a snapshot of a learner")
+    header, found = unsealed(snapshot, "a snapshot of a learner")
     if header.get("learner") != name:
         raise InvalidInput(f"Expected a snapshot of {name!r}; got one of {header.get('learner')!r}.")
     return header, found

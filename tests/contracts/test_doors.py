@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import LEARNERS, Contexts, Decision, Learner, People, SeededCoins, Setting, restore
+from diminuendo import (
+    LEARNERS,
+    Contexts,
+    Decision,
+    Learner,
+    People,
+    SeededCoins,
+    Setting,
+    _snapshots,
+    restore,
+)
 from diminuendo.contract.case import N_ITEMS, PEOPLE, SLOTS, Case
 from diminuendo.errors import DiminuendoError, InvalidInput, OutOfRange, UserCodeStopped, WrongFeedback
 from diminuendo.learners.base.entry import AnyEntry
@@ -257,10 +267,8 @@ def test_a_user_moves_one_round_whenever_it_is_told_that_the_others_do_not_count
 
 def contents(snapshot: bytes) -> dict[str, bytes]:
     """What a snapshot holds, but for what each round was shown: rounds that do not count may say that too."""
-    import io
-
-    with np.load(io.BytesIO(snapshot)) as held:
-        return {name: held[name].tobytes() for name in held.files if not name.startswith("decisions.rows")}
+    _, arrays = _snapshots.unsealed(snapshot, "a snapshot")
+    return {name: array.tobytes() for name, array in arrays.items() if not name.startswith("decisions.rows")}
 
 
 @pytest.mark.parametrize("case", menus(), ids=repr)

@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from diminuendo import FAMILIES, LEARNERS, Learner, People, SeededCoins, Setting
+from diminuendo._snapshots import HEAD
 from diminuendo.errors import OutOfRange
 from diminuendo.learners import OverlapGreedy
 from diminuendo.privacy import Budget, Ledger, Unit
@@ -127,7 +128,9 @@ def answer(learner: Learner, feedback: FeedbackKind, people: People, decision: D
 
 
 def _contents(snapshot: bytes) -> str:
-    with np.load(io.BytesIO(snapshot)) as held:
+    file = io.BytesIO(snapshot)
+    file.seek(HEAD)
+    with np.load(file) as held:
         names = sorted(held.files)
         return digest(*[part for name in names for part in (name.encode(), held[name])])
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 from diminuendo import LEARNERS, SeededCoins, Setting, _snapshots
@@ -37,15 +34,10 @@ DOORS: dict[str, tuple[Callable[[], bytes], Callable[[bytes], Any]]] = {
 
 
 def in_format(snapshot: bytes, version: Any) -> bytes:
-    """The same snapshot, whose header gives another format; None: no format at all."""
-    with np.load(io.BytesIO(snapshot)) as held:
-        arrays: dict[str, Any] = {name: held[name] for name in held.files}
-    header = json.loads(arrays.pop("header").tobytes())
-    assert header.pop("format") == _snapshots.FORMAT == 1
-    header |= {} if version is None else {"format": version}
-    out = io.BytesIO()
-    np.savez(out, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays)
-    return out.getvalue()
+    """The same snapshot, whose header gives another format."""
+    is_learner = snapshot.startswith(_snapshots.MARK)
+    facts, arrays = (_snapshots.unsealed if is_learner else _snapshots.unpacked)(snapshot, "a snapshot")
+    return (_snapshots.sealed if is_learner else _snapshots.packed)(facts | {"format": version}, arrays)
 
 
 @pytest.mark.parametrize("door", DOORS)

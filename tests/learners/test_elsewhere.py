@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
 
-from diminuendo import LEARNERS, Learner, SeededCoins, Setting, make
+from diminuendo import LEARNERS, Learner, SeededCoins, Setting, _snapshots, make
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base import users
 from diminuendo.learners.base.patience import Patience
@@ -155,8 +154,8 @@ def published(learner: Learner) -> dict[str, str]:
 
 def cells(learner: Learner) -> dict[str, Any]:
     """What is in a snapshot, but for what is remembered of single decisions and of names."""
-    with np.load(io.BytesIO(learner.snapshot())) as held:
-        return {name: held[name] for name in held.files if not name.startswith(("decisions.", "visits."))}
+    _, arrays = _snapshots.unsealed(learner.snapshot(), "a snapshot")
+    return {name: array for name, array in arrays.items() if not name.startswith(("decisions.", "visits."))}
 
 
 @pytest.mark.parametrize("case", mostly_slow(CASES, QUICK), ids=str)

@@ -207,21 +207,6 @@ def test_what_is_refused_has_cost_nothing() -> None:
     assert not small.charges
 
 
-def test_epochs_hold_no_more_people_than_came() -> None:
-    learner = made(EpochGreedy)
-    learner.replay(PEOPLE[:10])
-    learner.policy._people.add_rows(PEOPLE.family, PEOPLE.table, list(range(5)), 0)
-    with pytest.raises(InvalidInput, match="altered"):
-        EpochGreedy.restore(learner.snapshot())
-
-
-def test_rounds_beyond_the_horizon_are_not_restored() -> None:
-    learner = made(OverlapGreedy)
-    learner._frame.decisions.issued[0] = 10**15
-    with pytest.raises(InvalidInput, match="altered"):
-        OverlapGreedy.restore(learner.snapshot())
-
-
 @pytest.mark.parametrize("explicit", [False, True])
 def test_ctrl_c_in_a_release_is_the_end_until_a_snapshot_is_restored(
     explicit: bool, monkeypatch: pytest.MonkeyPatch

@@ -449,25 +449,6 @@ def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.Mon
         assert slates[-1, 0] == items._held[0]
 
 
-def test_a_snapshot_with_items_that_there_are_not_is_refused() -> None:
-    learner = lazy_hedge(8, 2, horizon=600)
-    learner.replay(taste_groups(300, 8, groups=2, items_per_group=3, seed=1))
-    items = learner.policy.experts
-    for array, wrong in (
-        (items._held, 8),
-        (items._held, -1),
-        (items._drawn, items.most + 1),
-        (items._totals, -1),
-    ):
-        right = array.copy()
-        array[...] = wrong
-        altered = learner.snapshot()
-        array[...] = right
-        with pytest.raises(InvalidInput, match="altered"):
-            LazyHedge.restore(altered, coins=SeededCoins(2))
-    LazyHedge.restore(learner.snapshot(), coins=SeededCoins(2))
-
-
 def regret_of(learner: Learner, people: People) -> float:
     """What the best item gains beyond those that were shown, where there is one slot."""
     slates = learner.replay(people)[:, 0]

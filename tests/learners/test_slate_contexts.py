@@ -321,42 +321,6 @@ def test_a_snapshot_goes_on(name: str, private: bool, monkeypatch: pytest.Monkey
     assert dealt > 1
 
 
-@BOTH
-def test_altered_snapshots_are_refused(name: str, private: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    quick_splits(monkeypatch)
-    learner = made(name, private)
-    learner.replay(crowd(private)[:500])
-    facts, found = _snapshots.of_learner(learner.snapshot(), name)
-    assert any(key.startswith("extra.group.1.") for key in found)
-
-    def altered(key: str, change: Any) -> None:
-        with pytest.raises(InvalidInput, match="altered"):
-            LEARNING[name].restore(_snapshots.packed(facts, found | {key: change(found[key].copy())}))
-
-    def put(place: Any, value: Any) -> Any:
-        def change(array: Any) -> Any:
-            array[place] = value
-            return array
-
-        return change
-
-    altered("extra.group_of", put(0, 99))
-    altered("extra.group_of", put(0, -1))
-    altered("extra.coming", put((1, 0), -1.0))
-    altered("extra.block.0.plan", put(3, 400))
-    altered("extra.block.0.plan", put(-1, 400))
-    altered("extra.block.0.plan", put(1, 1 << 40))
-    altered("extra.block.0.first", put(0, 10_000))
-    altered("extra.block.0.leading", put(0, 77.0))
-    altered("extra.block.0.people", put((0, 0), -1))
-    altered("extra.group.1.clock", put(0, -5))
-    altered("extra.group.1.evidence", put(0, np.nan))
-    altered("extra.group.1.given.base", put(0, np.inf))
-    altered("extra.group.1.chain.prior", put((0, 3), np.nan))
-    altered("extra.counts.number", put(0, -1))
-    altered("extra.group.1.chain.prior", lambda array: array[:, :3])
-
-
 def menus_of(name: str, private: bool) -> Iterator[tuple[bytes, list[int], list[Decision]]]:
     """Every menu of a run as bytes, the types of the people of its rounds, and what the learner showed them."""
     learner, people = made(name, private), crowd(private)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from diminuendo.errors import InvalidInput
 from diminuendo.learners.slates.blocks import WHICH_SLOT
 from diminuendo.learners.slates.likelihood import (
     CHANCE_GRID,
@@ -195,24 +194,6 @@ def test_numbers_about_the_same_slate_are_added_up() -> None:
     two.take(one.arrays())
     for mine, theirs in zip(found, two.evidence(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
-
-
-def test_what_could_not_have_been_published_is_refused() -> None:
-    observations = Observations(N, K)
-    observations.add(np.array([3, 1, 4], dtype=np.int32), K, 10, np.array([3.0]), 1.0)
-    good = observations.arrays()
-    for name, wrong in (
-        ("slates", N),
-        ("slates", -1),
-        ("slates", 1),
-        ("asked", K + 1),
-        ("scales", -1.0),
-        ("said", np.inf),
-    ):
-        bad = {key: part.copy() for key, part in good.items()}
-        bad[name][...] = wrong
-        with pytest.raises(InvalidInput, match="altered"):
-            Observations(N, K).take(bad)
 
 
 def test_the_table_is_read_between_its_points() -> None:

@@ -58,7 +58,7 @@ class Expert(Protocol):
         ...
 
     def restored(self) -> None:
-        """Refuse a state that could not have come about, and rebuild what follows from it."""
+        """Rebuild what follows from the state, which was filled in."""
         ...
 
 

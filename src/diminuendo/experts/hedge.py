@@ -75,24 +75,8 @@ def learned(state: HedgeState) -> tuple[Ints, Floats, Ints, Ints]:
     return state.classes.totals, state.classes.rate, state.best, state.own
 
 
-def rebuild(state: HedgeState, rate: float | None = None, rounds: int | None = None) -> None:
-    """Build everything else from what was learned; refuses what could not have been learned.
-
-    `rate`: that of all experts, where it is fixed; `rounds`: in no more can it have come about.
-    """
-    rates, totals = state.classes.rate * TICKS, state.classes.totals
-    sound = (
-        totals.min() >= 0
-        and state.own.min() >= 0
-        and (totals.max(axis=0) == state.best).all()
-        and ((rates >= SLOWEST) & (rates <= FASTEST)).all()
-        and (rate is None or (rates == rate).all())
-        and (rounds is None or totals.max(initial=0) <= rounds * TICKS)
-    )
-    if not sound:
-        raise InvalidInput(
-            "The snapshot holds totals or rates that could not have come about; it was altered."
-        )
+def rebuild(state: HedgeState) -> None:
+    """Build everything else from what was learned."""
     sort_again(state.classes)
 
 
@@ -198,7 +182,7 @@ class Hedge:
         return learned(self._state)
 
     def restored(self) -> None:
-        """Refuse what could not have been learned; all else follows from it."""
+        """All else follows from what was learned."""
         rebuild(self._state)
 
 

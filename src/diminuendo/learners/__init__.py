@@ -311,7 +311,7 @@ def restore(
     >>> dim.restore(learner.snapshot(), coins=dim.SeededCoins(1)).rounds
     7
     """
-    header, _ = _snapshots.unpacked(snapshot, "a snapshot of a learner")
+    header, _ = _snapshots.unsealed(snapshot, "a snapshot of a learner")
     entry = _validate.lookup(LEARNERS, str(header.get("learner")), "learner")
     if ledger is None or isinstance(ledger, Ledger):
         return entry.restore(snapshot, coins=coins, ledger=ledger, clock=clock, engine=engine)

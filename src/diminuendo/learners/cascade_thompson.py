@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from diminuendo._numba import inline, kernel
-from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Clicks
 from diminuendo.learners.base.frame import Frame
@@ -55,11 +54,6 @@ class CascadePolicy(Policy):
     def state(self) -> Any:
         """What was seen of each item."""
         return (self._seen,)
-
-    def restored(self) -> None:
-        """Nobody has seen an item less than never."""
-        if self._seen.min() < 0:
-            raise InvalidInput("The snapshot holds clicks that could not have come about; it was altered.")
 
     def draw(self, row: Items, probe: Items) -> bool:
         """The items with the largest drawn chances."""

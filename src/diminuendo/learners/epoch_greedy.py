@@ -236,25 +236,8 @@ class EpochPolicy(MenuPolicy):
         self._people.read(found, np.iinfo(np.int64).max)
 
     def restored(self) -> None:
-        """Refuse slates that could not have been drawn, and people of other epochs; the menu follows."""
-        frame = self.frame
-        made, running = int(self._made[0]), self.epochs.of(max(0, frame.rounds - 1))
-        sound = (
-            0 <= made <= self.epochs.of(frame.settled)  # fewer, where nobody has released what is due
-            and ((self._slate >= EMPTY_SLOT) & (self._slate < frame.n_items)).all()
-            and (made == 0 or self._could_be_drawn(self._slate))
-            and ((self._people.batches >= made) & (self._people.batches <= running)).all()
-            and len(self._people) <= frame.rounds
-        )
-        if not sound:
-            raise InvalidInput("The snapshot holds a slate that could not have been drawn; it was altered.")
+        """The menu follows from the slate."""
         self._chooser = self._next_menu().chooser()
-
-    def _could_be_drawn(self, slate: Items) -> bool:
-        """Whether nothing is twice in a slate, it keeps to the rules, and nothing could be added to it."""
-        shown = slate[slate != EMPTY_SLOT].tolist()
-        whole = len(self.items.next_items(slate)) == 0
-        return len(set(shown)) == len(shown) and self.items.obeyed(slate) and whole
 
 
 def epoch_greedy(

@@ -75,15 +75,11 @@ class RunningSum(OpenBatch, ABC):
         here, later = found[: 2 + len(arrays)], found[2 + len(arrays) :]
         snapshots.fill([entries, self._marks, *arrays], here)
         self._cells.fill(entries)
-        if not 0 <= self.batch <= len(self.schedule):
-            raise InvalidInput("The snapshot is of a batch that there is not; it was altered.")
         self._later = {}
         if later:
             count = later[0].size
             batches, their = np.zeros(count, dtype=np.int64), np.zeros((count, self.size), np.int64)
             snapshots.fill([batches, their], later)
-            if (np.diff(batches, prepend=self.batch, append=len(self.schedule)) <= 0).any():
-                raise InvalidInput("The snapshot is of a batch that there is not; it was altered.")
             for batch, entries in zip(batches.tolist(), their, strict=True):
                 self._later[batch] = Cells(self.size)
                 self._later[batch].fill(entries)

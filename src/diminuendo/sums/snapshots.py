@@ -38,8 +38,6 @@ def fill(arrays: Sequence[NDArray[Any]], found: Sequence[NDArray[Any]]) -> None:
     """Fill arrays in place with those that were found, which are of the same kinds."""
     if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in arrays]:
         raise InvalidInput("The snapshot does not fit; it was cut short or altered.")
-    if not all(np.isfinite(new).all() for new in found):
-        raise InvalidInput("The snapshot holds numbers that are none; it was altered.")
     for old, new in zip(arrays, found, strict=True):
         old[...] = new
 
@@ -62,7 +60,7 @@ def sums_as_extra(kept: Mapping[str, Kept]) -> dict[str, NDArray[Any]]:
 
 
 def take_sums(kept: Mapping[str, Kept], found: dict[str, NDArray[Any]]) -> None:
-    """Go on from what `sums_as_extra` wrote; refuse what it could not have written."""
+    """Go on from what `sums_as_extra` wrote."""
     try:
         for name, one in kept.items():
             one.restore(found.pop(name).tobytes())

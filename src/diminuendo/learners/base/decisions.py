@@ -268,18 +268,6 @@ class OpenDecisions:
             self.types[places] = types[: len(rows)][-self.remembered :]
         self.issued[0] = last
 
-    def check(self, n_items: int, n_types: int = 0) -> None:
-        """Refuse decisions, as restored from a snapshot, that could not have been made."""
-        timely = not len(self.times) or (np.isfinite(self.times).all() and 0 <= self._clock[1] <= self.rounds)
-        timely = bool(timely and (self.outside >= 0).all())
-        sound = timely and self.rounds >= 0 and self.rows.min() >= EMPTY_SLOT and self.rows.max() < n_items
-        slots = self.rows.shape[1]
-        probed = self.probes[self.probes[:, 0] != NO_PROBE]
-        inside = (probed >= 0).all() and (probed[:, 0] < slots).all() and (probed[:, 1] < n_items).all()
-        typed = bool(((self.types >= 0) & (self.types < n_types)).all())
-        if not (sound and inside and typed):
-            raise InvalidInput("The snapshot holds decisions that could not have been made; it was altered.")
-
 
 def shown(row: Items) -> tuple[int, ...]:
     """The items of a row, without its empty slots."""

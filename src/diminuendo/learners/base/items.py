@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.menu import Menu, RandomFromLists, RandomSlates
 from diminuendo.learners.base.rules.lists import Lists
 from diminuendo.offline.fitting import FittedRules
@@ -163,14 +162,10 @@ class ItemAvailability:
         return {"items.first": self.first_batch, "items.retired": self.retired_in}
 
     def take_changed(self, found: dict[str, NDArray[Any]]) -> None:
-        """Take out of `found` what `changed` gave; refuse what it could not have given."""
+        """Take out of `found` what `changed` gave."""
         for array, name in zip(self.arrays, ("items.first", "items.retired"), strict=True):
             if (said := found.pop(name, None)) is not None:
-                if said.shape != array.shape or said.dtype != array.dtype:
-                    raise _altered()
                 array[:] = said
-        if not self.sound():
-            raise _altered()
 
     def sound(self) -> bool:
         """Whether this, as read from a snapshot, can have come about."""
@@ -186,7 +181,3 @@ class ItemAvailability:
         return np.array(
             [_validate.whole(item, 0, self.n_items - 1, "item") for item in items], dtype=np.int64
         )
-
-
-def _altered() -> InvalidInput:
-    return InvalidInput("The snapshot holds items that could not have come and gone; it was altered.")

@@ -580,7 +580,7 @@ class Learner:
             facts: dict[str, Any] = {"learner": self.name, "config": self._config()}
             facts |= {"ledger": frame.ledger is not None} if frame.limited else {}
             more = {f"extra.{name}": array for name, array in policy.extra().items()} | frame.extra()
-            return _snapshots.packed(facts, self._arrays() | more)
+            return _snapshots.sealed(facts, self._arrays() | more)
 
     def _take_snapshot(self, found: _snapshots.Arrays) -> None:
         """Begin with the arrays of a snapshot of a learner that was made with the same arguments."""
@@ -595,12 +595,11 @@ class Learner:
         try:
             frame.take_rounds(**rounds)
             policy.take_extra(extra)
-            frame.check()
             policy.restored()
-        except (TypeError, ValueError, IndexError, OverflowError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             if isinstance(error, InvalidInput):
                 raise
-            raise InvalidInput(f"The snapshot cannot be read; it was altered: {error}.") from error
+            raise InvalidInput(f"The snapshot does not fit its own configuration: {error}.") from error
 
     def _config(self) -> dict[str, Any]:
         return self._frame.config() | self.policy.config()

@@ -247,14 +247,11 @@ class Policy(ABC):
         return sums_as_extra(self.sums)
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
-        """Read what `extra` wrote; refuse what could not have been written."""
+        """Read what `extra` wrote."""
         take_sums(self.sums, found)
 
-    def restored(self) -> None:  # noqa: B027  some have nothing to check
-        """Check `state` after it was read from a snapshot, and rebuild what follows from it.
-
-        Compiled code does not check its indices, so nothing that it uses as one is taken from a snapshot unchecked.
-        """
+    def restored(self) -> None:  # noqa: B027  of some nothing follows
+        """Rebuild what follows from `state` after it was read from a snapshot."""
 
 
 class MenuPolicy(Policy):
@@ -333,7 +330,7 @@ class MenuPolicy(Policy):
         return sums_as_extra(self.sums) | menu
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
-        """Read what `extra` wrote; refuse what could not have been written."""
+        """Read what `extra` wrote."""
         if self._shows:
             self._chooser = read_lasting(
                 found.pop("menu", None), self.frame.n_items, self.frame.slots

@@ -101,7 +101,7 @@ class ExploreExploitPolicy(SecretScoresPolicy):
         return learned(self._experts)
 
     def restored(self) -> None:
-        """Refuse scores that could not have come about."""
+        """Score classes follow from scores."""
         rebuild(self._experts)
 
 

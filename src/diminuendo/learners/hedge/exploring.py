@@ -260,26 +260,9 @@ class ExploringPolicy(SecretScoresPolicy):
         return learned(self._experts), self._exploring
 
     def restored(self) -> None:
-        """Refuse what could not have come about; what was paid for beyond the last redraw may be used up."""
-        rounds, slots = self.frame.rounds, self.frame.slots
-        rebuild(self._experts, self.rate, rounds)
-        state, rules = self._exploring, self.rules
-        used = state.explored.max() if rules.resample == OWN else sum(state.explored.tolist())
-        planned = int((rules.schedule < rounds).sum())
-        sound = (
-            state.rounds[0] == rounds
-            and EVERYBODY <= state.due[0] < slots
-            and ((state.redraws >= 0) & (state.redraws <= max(0, rounds - 1))).all()
-            and ((state.explored >= 0) & (state.explored <= rounds)).all()
-            and used <= rules.cap
-            and (rules.resample == EVERY or (state.redraws <= rules.cap).all())
-            and (used == planned or not rules.presampled)
-            and (state.current >= (0 if rounds else EMPTY_SLOT)).all()
-            and (state.current < self.frame.n_items).all()
-        )
-        if not sound:
-            raise InvalidInput("The snapshot holds a slate that could not have come about; it was altered.")
-        self._draws.restored(state.redraws)
+        """Score classes follow from scores; what was paid for beyond the last redraw may be used up."""
+        rebuild(self._experts)
+        self._draws.restored(self._exploring.redraws)
 
 
 def streeter_golovin_bandit(

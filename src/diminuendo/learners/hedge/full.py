@@ -113,8 +113,8 @@ class FullInformationPolicy(SecretScoresPolicy):
         return learned(self._experts)
 
     def restored(self) -> None:
-        """Refuse scores that could not have come about; what was paid for beyond the last round may be used up."""
-        rebuild(self._experts, self.rate, self.frame.rounds)
+        """Score classes follow from scores; what was paid for beyond the last round may be used up."""
+        rebuild(self._experts)
         self._draws.restored(np.array([max(0, self.frame.rounds - 1)]))
 
 

@@ -87,7 +87,7 @@ class AnyExpertsPolicy(SecretScoresPolicy):
         return tuple(expert.state() for expert in self._experts)
 
     def restored(self) -> None:
-        """Let each expert check its own."""
+        """Let each expert rebuild what follows from its state."""
         for expert in self._experts:
             expert.restored()
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from diminuendo.types import EMPTY_SLOT, Ints, Items
+from diminuendo.types import Ints, Items
 
 WHICH_SLOT = 0
 """The question which slot was clicked first: one number for each slot. Any other question is a number e: was one of the
@@ -67,31 +66,3 @@ def unpacked(kept: Ints, slots: int) -> tuple[SlateBlock, Items]:
     slates, sizes, questions, assigned = np.split(kept[1:], np.cumsum([many * slots, many, many]))
     block = SlateBlock(slates.reshape(many, slots).astype(np.int32), sizes, questions)
     return block, assigned.astype(np.int32)
-
-
-def distinct_items(slates: NDArray[Any], n_items: int) -> bool:
-    """Whether each row has distinct items, besides slots that are empty."""
-    ordered = np.sort(slates, axis=1)
-    twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] != EMPTY_SLOT)
-    return bool(((slates >= EMPTY_SLOT) & (slates < n_items)).all() and not twice.any())
-
-
-def could_be_planned(
-    block: SlateBlock, assigned: NDArray[Any], left: NDArray[Any], n_items: int, slots: int
-) -> bool:
-    """Whether a block as read from a snapshot could have been planned; `left`: how many rounds each slate still has."""
-    many = len(block.sizes)
-    parts: tuple[NDArray[Any], ...] = (*block, assigned, left)
-    kinds = (np.int32, np.int64, np.int64, np.int32, np.int64)
-    shapes = ((many, slots), (many,), (many,))
-    if not (
-        all(part.dtype == kind for part, kind in zip(parts, kinds, strict=True))
-        and tuple(part.shape for part in block) == shapes
-        and (assigned.ndim, left.shape) == (1, block.sizes.shape)
-        and distinct_items(block.slates, n_items)
-        and ((block.questions >= WHICH_SLOT) & (block.questions <= slots)).all()
-        and ((assigned >= 0) & (assigned < many)).all()
-    ):
-        return False
-    over = len(assigned) - int(left.sum())
-    return over >= 0 and np.array_equal(np.bincount(assigned[over:], minlength=many), left)

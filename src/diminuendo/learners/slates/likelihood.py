@@ -16,8 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from diminuendo._numba import inline
-from diminuendo.errors import InvalidInput
-from diminuendo.learners.slates.blocks import WHICH_SLOT, distinct_items
+from diminuendo.learners.slates.blocks import WHICH_SLOT
 from diminuendo.learners.slates.model import NO_PAIR, Neighbours
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
@@ -195,29 +194,9 @@ class Observations:
         return found | ({"unsure": unsure} if unsure.any() else {})
 
     def take(self, found: dict[str, Any]) -> None:
-        """Go on from what `arrays` gave; refuse what it could not have given."""
-        slates, asked = found.get("slates", np.empty(0)), found.get("asked", np.empty(0))
-        said, scales = found.get("said", np.empty(0)), found.get("scales", np.empty(0))
-        many, k = len(slates), self.slots
-        unsure = found.get("unsure", np.zeros(many))
-        kinds = (slates.dtype, asked.dtype, said.dtype, scales.dtype)
-        sound = (
-            kinds == (np.int32, np.int64, np.float64, np.float64)
-            and (slates.shape, asked.shape, said.shape, scales.shape)
-            == ((many, k), (many, 2), (many, k), (many,))
-            and distinct_items(slates, self.n_items)
-            and (slates != EMPTY_SLOT).any(axis=1).all()
-            and ((asked[:, 0] >= WHICH_SLOT) & (asked[:, 0] <= k) & (asked[:, 1] > 0)).all()
-            and (scales >= 0).all()
-            and np.isfinite(scales).all()
-            and unsure.shape == (many,)
-            and ((unsure >= 0) & np.isfinite(unsure)).all()
-            and np.isfinite(said[np.arange(k) < np.where(asked[:, :1] == WHICH_SLOT, k, 1)]).all()
-        )
-        if not sound:
-            raise InvalidInput(
-                "The snapshot holds counts that could not have been published; it was altered."
-            )
+        """Go on from what `arrays` gave."""
+        slates, asked, said, scales = (found[name] for name in ("slates", "asked", "said", "scales"))
+        k, unsure = self.slots, found.get("unsure", np.zeros(len(slates)))
         self.forget()
         for slate, (question, people), row, scale, spread in zip(
             slates, asked, said, scales, unsure, strict=True

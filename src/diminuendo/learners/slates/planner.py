@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.setting import Prior
 from diminuendo.learners.slates.blocks import SlateBlock, merged
 from diminuendo.learners.slates.builder import SlateBuilder
@@ -250,18 +249,6 @@ class SlatePlanner:
         return self.posterior.arrays() | {"checks": self._checks}
 
     def take(self, found: dict[str, NDArray[Any]]) -> None:
-        """Take out of `found` what `arrays` gave; refuse what it could not have given."""
-        checks = found.pop("checks", np.empty(0))
+        """Take out of `found` what `arrays` gave."""
+        self._checks = found.pop("checks")
         self.posterior.take(found)
-        sound = checks.dtype == np.float64 and checks.ndim == 2 and checks.shape[1] == 3
-        if not sound or not np.isfinite(checks).all() or (checks[:, 1:] < 0).any():
-            raise InvalidInput("The snapshot holds numbers that could not be; it was altered.")
-        self._checks = checks
-
-    def check(self, rounds: int, block: SlateBlock) -> None:
-        """Refuse a state, as read from a snapshot, that could not have come about in `rounds` rounds."""
-        row, mean, unsure = self._leading
-        sound = row == NO_LEADER or (0 <= row < len(block.sizes) and row == int(row))
-        sound = sound and 0 <= mean <= 1 and 0 <= unsure <= 1
-        if not sound or not 0 <= self.since[0] <= rounds:
-            raise InvalidInput("The snapshot holds a plan that could not have been made; it was altered.")

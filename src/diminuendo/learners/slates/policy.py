@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.entry import Fits, Shape, waiting
 from diminuendo.learners.base.frame import LONGEST, Frame
@@ -319,11 +320,11 @@ class SlatePolicy(MenuPolicy):
         return found | self.planner.arrays() | self.items.changed() | {"health": self.signal.array}
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
-        """Go on with the open blocks; refuse what could not have been planned."""
+        """Go on with the open blocks."""
         self.items.take_changed(found)
         self.signal.take(found.pop("health", None))
         self.planner.take(found)
-        counts = {name: found.pop(f"counts.{name}", None) for name in ("number", "cells", "numbers")}
+        counts = _snapshots.taken(found, "counts")
         blocks = blocks_from_arrays(found, self.frame)
         if found:
             raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")
@@ -331,12 +332,10 @@ class SlatePolicy(MenuPolicy):
             self._show(block, assigned, first, seen_before=True)
             if leading is not None:
                 self._blocks[-1] = self._blocks[-1]._replace(leading=leading)
-        self._counts.take(counts, self.frame.rounds)
+        self._counts.take(counts)
 
     def restored(self) -> None:
-        """Refuse plans that could not have been made; what stands in is made of the items there are."""
-        shown = self._blocks[-1].block if self._blocks else no_block(self.frame.slots)
-        self.planner.check(self.frame.rounds, shown)
+        """What stands in is made of the items there are."""
         if self._blocks:
             self._blocks[-1] = self._blocks[-1]._replace(leading=self.planner.leading)
         self._items_changed()

@@ -13,16 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.slates.builder import SlateBuilder
 from diminuendo.learners.slates.likelihood import Observations
 from diminuendo.learners.slates.mcmc import (
-    LEAST_OVERLAP,
-    LIKENESS,
-    MOST_OVERLAP,
     PRIOR_LIKENESS,
-    WIDTH,
     ChainState,
     Prior,
     initial_state,
@@ -36,8 +31,6 @@ N_DRAWS = 32
 """The number of draws that are kept: those of the chains' last sweeps."""
 N_CHAINS = 8
 """The number of chains, which take turns."""
-LARGEST_APPEAL = 1e9
-"""No appeal is as large as this; a snapshot that says otherwise was altered."""
 
 
 class SlatePosterior:
@@ -174,65 +167,25 @@ class SlatePosterior:
         return chain | draws | observations | {"n_sweeps": np.array([self._n_sweeps])}
 
     def take(self, found: dict[str, Any]) -> None:
-        """Go on from what `arrays` gave; refuse what it could not have given."""
+        """Go on from what `arrays` gave."""
         self.forget()
-        nothing: NDArray[Any] = np.empty(0)
         names = self.observations.arrays()
-        observations = {name: found.pop(f"observations.{name}", nothing) for name in names}
+        observations = {name: found.pop(f"observations.{name}") for name in names}
         if "observations.unsure" in found:
             observations["unsure"] = found.pop("observations.unsure")
         self.observations.take(observations)
-        self._take_given(found.pop("given.base", None), found.pop("given.others", None))
-        chain = ChainState(*(found.pop(f"chain.{name}", nothing) for name in ChainState._fields))
-        draws = Draws(*(found.pop(f"draws.{name}", nothing) for name in Draws._fields))
-        n_sweeps = found.pop("n_sweeps", nothing)
-        pairs, held = draws.overlaps.size // N_DRAWS, len(draws.appeals)
-        sizes = self.n_items, pairs, LIKENESS + int(self._given.base.any())
-        shapes = (*[(N_CHAINS, size) for size in sizes], (held, self.n_items), (N_DRAWS, pairs), (1,))
-        parts = (*chain, *draws, n_sweeps)
-        kinds = (*[np.dtype(np.float64)] * 5, np.dtype(np.int64))
-        sound = (
-            all(
-                part.shape == shape and part.dtype == kind
-                for part, shape, kind in zip(parts, shapes, kinds, strict=True)
-            )
-            and pairs <= self.observations.n_pairs
-            and all(np.isfinite(part).all() for part in parts)
-            and ((chain.appeals > 0) & (chain.appeals < LARGEST_APPEAL)).all()
-            and ((draws.appeals >= 0) & (draws.appeals < LARGEST_APPEAL)).all()
-            and all(
-                ((part >= LEAST_OVERLAP) & (part <= MOST_OVERLAP)).all()
-                for part in (chain.overlaps, draws.overlaps)
-            )
-            and (chain.prior[:, WIDTH] > 0).all()
-            and 0 <= n_sweeps[0] < 1 << 62
-            and min(N_CHAINS, n_sweeps[0]) <= held <= min(N_DRAWS, n_sweeps[0])
-        )
-        if not sound:
-            raise InvalidInput("The snapshot holds beliefs that could not have been formed; it was altered.")
+        if "given.base" in found:
+            centre, *width = found.pop("given.others").tolist()
+            self._given = Prior(found.pop("given.base"), centre, (width[0], width[1]))
+        chain = ChainState(*(found.pop(f"chain.{name}") for name in ChainState._fields))
+        draws = Draws(*(found.pop(f"draws.{name}") for name in Draws._fields))
         self._chains = [ChainState(*parts) for parts in zip(*chain, strict=True)]
-        self._n_sweeps, self._held = int(n_sweeps[0]), held
+        self._n_sweeps, self._held = int(found.pop("n_sweeps")[0]), len(draws.appeals)
         appeals = self._draws.appeals
         appeals[self._places()] = draws.appeals
         self._draws = Draws(appeals, draws.overlaps)
         for number in range(
-            self._n_sweeps - min(N_CHAINS, held), self._n_sweeps
+            self._n_sweeps - min(N_CHAINS, self._held), self._n_sweeps
         ):  # chains stand at their last draws
             which = number % N_CHAINS
             self._chains[which] = self._chains[which]._replace(appeals=appeals[number % N_DRAWS])
-
-    def _take_given(self, base: NDArray[Any] | None, others: NDArray[Any] | None) -> None:
-        if base is None and others is None:
-            return
-        sound = (
-            base is not None
-            and others is not None
-            and (base.shape, others.shape) == ((self.n_items,), (3,))
-            and base.dtype == others.dtype == np.float64
-            and np.isfinite(base).all()
-            and np.isfinite(others).all()
-            and (others[1:] > 0).all()
-        )
-        if not sound or base is None or others is None:
-            raise InvalidInput("The snapshot holds beliefs that could not have been formed; it was altered.")
-        self._given = Prior(base, float(others[0]), (float(others[1]), float(others[2])))

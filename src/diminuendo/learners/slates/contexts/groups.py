@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.errors import InvalidInput
+from diminuendo import _snapshots
 from diminuendo.learners.slates.blocks import SlateBlock
 from diminuendo.learners.slates.contexts.blocks import NOT_HERE, GroupBlock, OpenGroupBlock
 from diminuendo.learners.slates.likelihood import Observations
@@ -229,29 +229,10 @@ class Group:
         }
         return self.planner.arrays() | told | mine
 
-    def take(self, found: dict[str, NDArray[Any]], segments: int) -> None:
-        """Take what `arrays` gave; refuse what it could not have given."""
-        nothing: NDArray[Any] = np.empty(0)
-        clock, evidence, whose = (found.pop(name, nothing) for name in ("clock", "evidence", "told.of"))
-        told = {
-            name.removeprefix("told."): found.pop(name) for name in list(found) if name.startswith("told.")
-        }
-        self._told.take(told)
+    def take(self, found: dict[str, NDArray[Any]]) -> None:
+        """Take what `arrays` gave."""
+        clock, self._evidence = found.pop("clock"), found.pop("evidence")
+        self._told_of = found.pop("told.of").tolist()
+        self._told.take(_snapshots.taken(found, "told"))
         self.planner.take(found)
-        sound = (
-            not found
-            and clock.dtype == np.int64
-            and clock.shape == (3,)
-            and (clock >= 0).all()
-            and clock[1:].max() <= clock[0]
-            and evidence.dtype == np.float64
-            and evidence.shape == (4,)
-            and np.isfinite(evidence).all()
-            and whose.dtype == np.int64
-            and whose.shape == (len(self._told),)
-            and ((whose >= 0) & (whose < segments)).all()
-        )
-        if not sound:
-            raise InvalidInput("The snapshot holds groups that could not have been formed; it was altered.")
         self.people, self._tested, self.planner.since[0] = clock.tolist()
-        self._evidence, self._told_of = evidence, whose.tolist()

@@ -276,7 +276,7 @@ class GroupedSlatePolicy(MenuPolicy):
         kept = self._counts.planned(draw, frame.secret)
         same = np.array_equal(kept, mine)
         if not same:
-            plan, leading = unpacked(kept, frame.n_items, frame.slots, self.coming.n_segments), nobody_leads()
+            plan, leading = unpacked(kept, frame.slots), nobody_leads()
             if not self._builder.obeyed(plan.block.slates):  # items have come or gone since
                 with frame.guard.answers, frame.guard.lock:
                     self._counts.skip()
@@ -382,32 +382,22 @@ class GroupedSlatePolicy(MenuPolicy):
         return found
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
-        """Go on with the open blocks and the groups; refuse what could not have been planned."""
-        frame, segments = self.frame, self.coming.n_segments
+        """Go on with the open blocks and the groups."""
         self.items.take_changed(found)
         self.signal.take(found.pop("health", None))
         self.coming.take(found)
-        counts = {name: found.pop(f"counts.{name}", None) for name in ("number", "cells", "numbers")}
-        group_of = found.pop("group_of", np.empty(0))
-        if group_of.dtype != np.int64 or group_of.shape != (segments,) or (group_of < 0).any():
-            raise _altered()
+        counts = _snapshots.taken(found, "counts")
+        self.group_of = found.pop("group_of")
         while group := _snapshots.taken(found, f"group.{len(self.groups) - 1}"):
-            self.groups[-1].take(group, segments)
+            self.groups[-1].take(group)
             self.groups.append(Group(self._planner(self._private), self._private))
         del self.groups[-1]
         if self._private and len(self.groups) > 1:
             self.groups[0].planner.noise = self.groups[1].planner.noise
-        if not self.groups or group_of.max() >= min(len(self.groups), MOST_GROUPS):
-            raise _altered()
-        self.group_of = group_of
         while block := _snapshots.taken(found, f"block.{len(self._blocks)}"):
-            plan = unpacked(block.pop("plan", np.empty(0)), frame.n_items, frame.slots, segments)
-            self._show(opened_from(plan, block, len(self.groups), frame.rounds))
+            plan = unpacked(block.pop("plan"), self.frame.slots)
+            self._show(opened_from(plan, block))
         if found:
             raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")
-        self._counts.take(counts, frame.rounds)
+        self._counts.take(counts)
         self._deal()
-
-
-def _altered() -> InvalidInput:
-    return InvalidInput("The snapshot holds groups that could not have been formed; it was altered.")
