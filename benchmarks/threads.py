@@ -15,7 +15,7 @@ from benchmarks.stopwatch import Competitor, race
 from diminuendo import Learner, People, SeededCoins, Setting, make
 from diminuendo.types import Items
 
-NAMES = ("hedge", "fi-dp-paper", "overlap-greedy")
+NAMES = ("hedge", "fi-dp:calibration=paper", "overlap-greedy")
 SLOTS, TIMES, LAPS = 5, 3, 7
 TARGET = 1.6
 """Of two cores, where a fifth of the work may be Python's."""

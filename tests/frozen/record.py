@@ -21,7 +21,7 @@ import numpy as np
 
 from diminuendo import FAMILIES, LEARNERS, Learner, People, SeededCoins, Setting
 from diminuendo.errors import OutOfRange
-from diminuendo.learners import OverlapGreedy, OverlapSums
+from diminuendo.learners import OverlapGreedy, OverlapSums, with_variants
 from diminuendo.privacy import Budget, Ledger, Unit
 from diminuendo.randomness import Coins
 from diminuendo.streams import taste_groups
@@ -165,8 +165,8 @@ def catalogue_that_changes(kind: Any, horizon: int | None) -> dict[str, str]:
 
 
 def cases() -> list[tuple[str, FeedbackKind]]:
-    """Every registered learner with everything that it reads."""
-    return [(name, feedback) for name, kind in LEARNERS.items() for feedback in sorted(kind.reads)]
+    """Every registered learner and variant with everything that it reads."""
+    return [(name, feedback) for name in with_variants() for feedback in sorted(LEARNERS[name].reads)]
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from diminuendo.simulate.benchmarks import (
     benchmarks,
     benchmarks_in_pieces,
 )
-from diminuendo.simulate.contexts import SEPARATE, for_each_type, plain_name, replay_separately
+from diminuendo.simulate.contexts import SEPARATE, entry_of, for_each_type, plain_name, replay_separately
 from diminuendo.simulate.result import Result, ShownSoFar, cumulative
 from diminuendo.simulate.spending import spending
 from diminuendo.streams.clicks import click_words_of
@@ -138,7 +138,7 @@ class Run:
         private = isfinite(promised.epsilon)
         return Result(
             learner=self.learner,
-            played_by=learner.name,
+            played_by=entry_of(self.learner, setting).name,
             stream=stream.name,
             objective=stream.family_name,
             items=stream.n_items,

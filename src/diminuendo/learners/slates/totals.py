@@ -12,6 +12,7 @@ Assumes    for learning: people much alike in the long run, with values that a f
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Payoffs
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
-from diminuendo.learners.slates.policy import first_slate, fits_without_noise, slate_learner
+from diminuendo.learners.slates.policy import first_slate, slate_learner
 from diminuendo.learners.slates.posterior import SlatePosterior
 from diminuendo.learners.slates.questions import Noise, Questions
 from diminuendo.offline.rules import SlateRules
@@ -89,46 +90,34 @@ def slate_totals(
     absent: Iterable[int] = (),
     rules: SlateRules | None = None,
     exclusions: bool = False,
+    private: bool = True,
 ) -> Learner:
     """Learns from noisy totals of slates, each person in one of them.
 
     `horizon`: how many rounds there will be, or None where nobody knows. `prior`: what is known of items beforehand,
     the share of people each of them pleases; it counts as `prior_people` people. `absent`: items that are not there
     yet. `rules`: what slates must keep to. `exclusions`: whether people may exclude
-    items; the answer of who is shown another slate for that does not count.
+    items; the answer of who is shown another slate for that does not count. `private=False`: the plan of that epsilon
+    without noise; it promises nothing.
     """
     return slate_learner(
         "slate-totals", Totals(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, prior=prior,
         prior_people=prior_people, ledger=ledger,
         coins=coins, patience=patience, contexts=contexts, absent=absent, rules=rules,
-        exclusions=exclusions, noisy=True,
+        exclusions=exclusions, noisy=private,
     )  # fmt: skip
 
 
-def slate_totals_open(
-    n_items: int,
-    slots: int,
-    *,
-    horizon: int | None,
-    epsilon: float,
-    visits: int = 1,
-    prior: Any = None,
-    prior_people: int | None = None,
-    ledger: None = None,
-    coins: Coins | None = None,
-    patience: Patient = None,
-    contexts: Contexts | None = None,
-    absent: Iterable[int] = (),
-    rules: SlateRules | None = None,
-    exclusions: bool = False,
-) -> Learner:
-    """Learns from totals of slates without noise; plans as slate totals would with that epsilon."""
-    return slate_learner(
-        "slate-totals-open", Totals(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, prior=prior,
-        prior_people=prior_people, ledger=ledger,
-        coins=coins, patience=patience, contexts=contexts, absent=absent, rules=rules,
-        exclusions=exclusions, noisy=False,
-    )  # fmt: skip
+def _open(private: bool) -> dict[str, Any]:
+    """The entry without noise."""
+    return {
+        "make": partial(slate_totals, private=False),
+        "summary": "slate totals without noise: what privacy costs; not private",
+        "advice": Advice("none", "-", "counts", "as what slate totals could learn without noise"),
+        "private": False,
+        "pure": False,
+        "audited_on": (),
+    }
 
 
 SlateTotals = Entry(
@@ -140,15 +129,6 @@ SlateTotals = Entry(
     advice=Advice("(ε, 0)", "-", "counts", "first, with one reward per slate"),
     pure=True,
     audited_on=(first_slate,),
-)
-
-OpenSlateTotals = Entry(
-    "slate-totals-open",
-    slate_totals_open,
-    reads=Payoffs.kinds,
-    summary="slate totals without noise: what privacy costs; bandit; not private",
-    slow=True,
-    advice=Advice("none", "-", "counts", "as what slate totals could learn without noise"),
-    private=False,
-    fits=fits_without_noise(slate_totals_open),
+    choices={"private": (True, False)},
+    vary=_open,
 )
