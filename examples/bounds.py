@@ -22,7 +22,7 @@ ITEMS = (50, 1_000)
 PEOPLE = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 INK, FAINT = "#222222", "#767676"
 LOOKS = {
-    "fi-dp-paper": ("the paper", "#D55E00", "D", "-"),
+    "fi-dp:calibration=paper": ("the paper", "#D55E00", "D", "-"),
     "fi-dp": ("the paper's algorithm,\ncounted tightly", "#CC79A7", "^", "-"),
     "lazy-hedge": ("lazy-hedge", "#0072B2", "o", "-"),
     "streeter-golovin": ("not private", "#009E73", "s", "--"),

@@ -151,7 +151,7 @@ def test_what_it_would_take_would_be_enough() -> None:
     assert not looked(300, 5, edge, 0.3).too_few
     assert looked(300, 5, edge - 10, 0.3).too_few
     assert looked(300, 5, 1_000, 0.3).epsilon is None, "eight people for each of 60 slates, four times over"
-    for other in ("fi-dp", "slate-clicks-open"):
+    for other in ("fi-dp", "slate-clicks:private=false"):
         kind = LEARNERS[other]
         reads: FeedbackKind = "full" if "full" in kind.reads else "click"
         assert first_look(kind.for_setting(Setting(10, 2, 100, reads))) is None

@@ -16,12 +16,12 @@ from diminuendo.audit.run import promised
 from diminuendo.audit.subjects import Subject
 from diminuendo.audit.variants import learner_of, tried
 from diminuendo.errors import InvalidInput
-from diminuendo.learners import LEARNERS, Setting
+from diminuendo.learners import LEARNERS, Setting, with_variants
 from tests.kit.slow import MECHANISMS, mostly_slow
 
 QUICK = EFFORTS["quick"]
 FEW = dataclasses.replace(QUICK, training=100, scored=100, paths=1, views=200)
-PROMISING = [name for name in LEARNERS if math.isfinite(promised(name, 1.0, 1e-6, faults=False))]
+PROMISING = [name for name in with_variants() if math.isfinite(promised(name, 1.0, 1e-6, faults=False))]
 VARIANTS = [variant for name in PROMISING for variant in tried(name)]
 QUICK_VARIANTS = ("slate-clicks, private, exclusions",)
 """Variants that every run tries; overlap-greedy with private contexts is tried in test_pathwise.py."""
@@ -60,9 +60,9 @@ def test_who_promises_nothing_is_left_out_and_named() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("diminuendo.audit.run.METHODS", {"none": lambda *given: []})
         found = audit(None, effort=QUICK, seed=1)
-    assert set(found.learners) | set(found.promise_nothing) == set(LEARNERS)
+    assert set(found.learners) | set(found.promise_nothing) == set(with_variants())
     assert found.subjects[: len(found.learners)] == tuple(found.learners)
-    assert {"hedge", "slate-totals-open", "cascade-thompson"} <= set(found.promise_nothing)
+    assert {"hedge", "slate-totals:private=false", "cascade-thompson"} <= set(found.promise_nothing)
     assert {"random", "fi-dp", "overlap-greedy", "slate-clicks"} <= set(found.subjects)
 
 

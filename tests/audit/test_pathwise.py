@@ -20,7 +20,7 @@ from diminuendo.audit.subjects import View, shipped
 from diminuendo.audit.taps import DRAWN, SHOWN, Crossing
 from diminuendo.audit.worlds import Script, neighbours
 from diminuendo.errors import InvalidInput
-from diminuendo.learners import LEARNERS, Setting
+from diminuendo.learners import Setting, with_variants
 from diminuendo.privacy import curves
 from diminuendo.streams.contexts import Contexts
 from tests.kit.slow import mostly_slow
@@ -139,7 +139,7 @@ def test_all_that_counts_promise_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", mostly_slow(["overlap-greedy", "lazy-hedge", "bandit-direct"], ["overlap-greedy"])
+    "name", mostly_slow(["overlap-greedy", "lazy-hedge", "bandit-dp:draw=direct"], ["overlap-greedy"])
 )
 def test_most_of_what_is_promised_is_shown(name: str) -> None:
     (found,) = pathwise(shipped(name), 1.0, 1e-6, QUICK, 1)
@@ -157,7 +157,7 @@ def test_where_nothing_depends_on_anybody_nothing_is_shown() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::diminuendo.errors.OutOfRange")
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", with_variants())
 def test_every_shipped_learner_is_cleared(name: str) -> None:
     subject = shipped(name)
     if math.isfinite(subject.promise(Setting(2, 1, 4, subject.feedback)).epsilon):

@@ -19,8 +19,8 @@ from tests.kit.inside import inside
 WATCHED = [
     "fi-dp",
     "bandit-dp",
-    "bandit-direct",
-    "bandit-presampled",
+    "bandit-dp:draw=direct",
+    "bandit-dp:draw=presampled",
     "epoch-greedy",
     "lazy-hedge",
     "slate-clicks",

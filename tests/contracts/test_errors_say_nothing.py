@@ -44,7 +44,7 @@ from diminuendo.sums.private_counts import PrivateCounts
 from diminuendo.types import Decision
 from tests.contracts.test_learner_contract import cases
 from tests.kit.families import specimens
-from tests.kit.slow import VARIANTS
+from tests.kit.slow import is_variant
 from tests.kit.stored import PeopleByHand
 
 NUMBER, WHOLE, TEXT = 17.123456789, 17123456789, "prawns-in-aspic"
@@ -181,10 +181,7 @@ def test_what_tells_is_found() -> None:
 
 @pytest.mark.parametrize(
     "case",
-    [
-        pytest.param(case, marks=pytest.mark.slow if case.kind.name.endswith(VARIANTS) else [])
-        for case in cases()
-    ],
+    [pytest.param(case, marks=pytest.mark.slow if is_variant(case.kind.name) else []) for case in cases()],
     ids=repr,
 )
 def test_learners(case: Case) -> None:

@@ -16,8 +16,9 @@ from diminuendo.contract.snapshots import (
     check_a_snapshot_goes_on_as_the_learner_would,
     check_the_guarantee_can_be_read_and_written,
 )
+from diminuendo.learners import with_variants
 from diminuendo.objectives import FAMILIES
-from tests.kit.slow import VARIANTS
+from tests.kit.slow import is_variant
 
 OF_VARIANTS = (
     check_slates_are_distinct_items_in_range,
@@ -28,13 +29,13 @@ OF_VARIANTS = (
 
 
 def cases() -> list[Case]:
-    return [case for entry in LEARNERS.values() for case in cases_of(entry)]
+    return [case for name in with_variants() for case in cases_of(LEARNERS[name])]
 
 
 def checks() -> Iterator[pytest.ParameterSet]:
     for case in cases():
         for check in CHECKS:
-            quick = check in OF_VARIANTS or not case.kind.name.endswith(VARIANTS)
+            quick = check in OF_VARIANTS or not is_variant(case.kind.name)
             marks = [] if quick else [pytest.mark.slow]
             yield pytest.param(case, check, id=f"{case}-{check.__name__}", marks=marks)
 

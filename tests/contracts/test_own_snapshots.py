@@ -13,7 +13,7 @@ from diminuendo.contract.case import Case
 from diminuendo.errors import OutOfRange
 from diminuendo.objectives import NoisyOr
 from tests.contracts.test_learner_contract import cases
-from tests.kit.slow import VARIANTS
+from tests.kit.slow import is_variant
 
 N, K, ROUNDS, STEP = 4, 2, 40, 7
 EAGER = People(NoisyOr(), np.tile([1.0, 1.0, 0.5, 0.0], (ROUNDS, 1)))
@@ -24,7 +24,7 @@ WORLDS: dict[str, dict[str, Any]] = {
     "private contexts": {"contexts": Contexts(group=2, private=True)},
 }
 PRIVATE = [
-    pytest.param(case, marks=pytest.mark.slow if case.kind.name.endswith(VARIANTS) else [], id=repr(case))
+    pytest.param(case, marks=pytest.mark.slow if is_variant(case.kind.name) else [], id=repr(case))
     for case in cases()
     if case.kind.private
 ]

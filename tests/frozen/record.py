@@ -22,7 +22,7 @@ import numpy as np
 from diminuendo import FAMILIES, LEARNERS, Learner, People, SeededCoins, Setting
 from diminuendo._snapshots import HEAD
 from diminuendo.errors import OutOfRange
-from diminuendo.learners import OverlapGreedy
+from diminuendo.learners import OverlapGreedy, with_variants
 from diminuendo.privacy import Budget, Ledger, Unit
 from diminuendo.randomness import Coins
 from diminuendo.streams import taste_groups
@@ -166,8 +166,8 @@ def catalogue_that_changes(horizon: int | None) -> dict[str, str]:
 
 
 def cases() -> list[tuple[str, FeedbackKind]]:
-    """Every registered learner with everything that it reads."""
-    return [(name, feedback) for name, kind in LEARNERS.items() for feedback in sorted(kind.reads)]
+    """Every registered learner and variant with everything that it reads."""
+    return [(name, feedback) for name in with_variants() for feedback in sorted(LEARNERS[name].reads)]
 
 
 if __name__ == "__main__":

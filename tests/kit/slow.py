@@ -16,8 +16,10 @@ MECHANISMS = (
 """One learner for each way to be private: nothing learned, draws, noise on leaders, overlaps that are counted, epochs,
 slates that are counted, coins and few draws. The others differ in constants, or in what they read."""
 
-VARIANTS = ("-paper", "-open")
-"""How the names of learners end that differ from another one in constants or in noise only."""
+
+def is_variant(name: str) -> bool:
+    """Whether the learner differs from another one by an option only."""
+    return ":" in name
 
 
 def mostly_slow(values: Iterable[Value], quick: Collection[Value]) -> list[pytest.ParameterSet]:

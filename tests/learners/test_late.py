@@ -10,6 +10,7 @@ import pytest
 
 from diminuendo import LEARNERS, Learner, SeededCoins, Setting, restore
 from diminuendo.errors import InvalidInput, OutOfRange
+from diminuendo.learners import with_variants
 from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.replay import loop, replay
@@ -31,7 +32,9 @@ def fresh(name: str, patience: Any, seed: int = 3) -> tuple[Learner, FeedbackKin
 
 
 BATCHED = [
-    name for name in LEARNERS if isinstance(fresh(name, None)[0].policy, MenuPolicy) and name != "random"
+    name
+    for name in with_variants()
+    if isinstance(fresh(name, None)[0].policy, MenuPolicy) and name != "random"
 ]
 """Learners that publish in batches, blocks or epochs."""
 PRIVATE = [name for name, entry in LEARNERS.items() if entry.private]

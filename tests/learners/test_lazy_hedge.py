@@ -333,7 +333,7 @@ def test_the_bound_by_hand() -> None:
 
 PAGE = Path(__file__).parents[2] / "docs" / "maths" / "lazy.md"
 ROW = re.compile(r"^\| ([\d,]+) \| ([\d,]+) \| ([\d.]+) \| (.*) \|$", re.MULTILINE)
-COMPARED = ("lazy-hedge", "fi-dp", "fi-dp-paper")
+COMPARED = ("lazy-hedge", "fi-dp", "fi-dp:calibration=paper")
 
 
 def test_the_table_of_bounds() -> None:

@@ -16,6 +16,7 @@ import pytest
 from diminuendo import LEARNERS, Learner, SeededCoins, Setting
 from diminuendo.audit.taps import Diverged, Taps
 from diminuendo.errors import InvalidInput, OutOfRange
+from diminuendo.learners import with_variants
 from diminuendo.learners.base.decisions import OpenDecisions
 from diminuendo.learners.base.menu import Menu, RandomFromLists, SlateByType, SlatesFromPoint
 from diminuendo.learners.base.policy import MenuPolicy
@@ -40,7 +41,9 @@ def fresh(name: str, patience: int | None = None) -> tuple[Learner, FeedbackKind
         return entry.for_setting(setting, coins=SeededCoins(SEED)), feedback
 
 
-WITH_MENUS = [name for name in LEARNERS if isinstance(getattr(fresh(name)[0], "policy", None), MenuPolicy)]
+WITH_MENUS = [
+    name for name in with_variants() if isinstance(getattr(fresh(name)[0], "policy", None), MenuPolicy)
+]
 
 
 def answer(feedback: FeedbackKind, t: int, slate: tuple[int, ...]) -> Any:
@@ -136,7 +139,7 @@ def test_to_count_as_settled_who_has_answered_would_tell(name: str, monkeypatch:
 @pytest.mark.slow
 def test_that_test_can_tell() -> None:
     """Counts that are published as they are pass no tap, and menus follow them."""
-    assert not all(menus_beside("slate-totals-open", range(8)))
+    assert not all(menus_beside("slate-totals:private=false", range(8)))
 
 
 @pytest.mark.parametrize("name", WITH_MENUS)

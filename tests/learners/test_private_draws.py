@@ -23,7 +23,7 @@ from diminuendo import LEARNERS, Oracle, OrderedExperts, SeededCoins, Setting, S
 from diminuendo.errors import InvalidInput, LedgerInUse, OutOfRange, OverBudget
 from diminuendo.experts.noisy_leader import pftal_bound, pure_noise
 from diminuendo.learners.hedge import constants
-from diminuendo.learners.hedge.bandit_dp import BanditDp, PresampledBandit, delta_over_coins
+from diminuendo.learners.hedge.bandit_dp import BanditDp, delta_over_coins
 from diminuendo.learners.hedge.fi_dp import FiDp
 from diminuendo.learners.hedge.fi_pure import FiPure
 from diminuendo.privacy import curves
@@ -153,7 +153,9 @@ def test_the_papers_calibration_is_as_printed() -> None:
     """Algorithm 3: everybody redraws after an exploration, and nothing stops explorations. Tight ones say otherwise."""
     made: dict[str, Any] = {"coins": SeededCoins(1), "rounds": 200_000, "epsilon": 1.0, "delta": 1e-6}
     printed = paper.bandit_dp(4, 2, calibration="paper", **made)
-    by_name = LEARNERS["bandit-dp-paper"].for_setting(Setting(4, 2, 200_000, "bandit"), coins=SeededCoins(1))
+    by_name = LEARNERS["bandit-dp:calibration=paper"].for_setting(
+        Setting(4, 2, 200_000, "bandit"), coins=SeededCoins(1)
+    )
     for learner in (printed, by_name):
         assert learner.parameters["exploring"] == constants.paper_exploring(4, 2, 200_000) < 1
         assert (learner.parameters["cap"], learner.parameters["resample"]) == (None, "all")
@@ -333,8 +335,8 @@ def test_a_snapshot_of_another_configuration_is_refused() -> None:
     planned = paper.presampled_bandit(12, 3, 400, 1.0, 1e-6, coins=SeededCoins(1))
     planned.replay(PEOPLE[:50])
     wrong: list[tuple[Any, Any, dict[str, Any]]] = [
-        (PresampledBandit, planned, {"explore_at": ["a"]}),
-        (PresampledBandit, planned, {"explore_at": [0.5, 1.7]}),
+        (BanditDp, planned, {"explore_at": ["a"]}),
+        (BanditDp, planned, {"explore_at": [0.5, 1.7]}),
         (BanditDp, bandit, {"rate": 10**400}),
         (BanditDp, bandit, {"cap": 10**30}),
         (BanditDp, bandit, {"patience": 10**13}),
@@ -443,15 +445,18 @@ def test_exploring_rounds_slots_and_items_follow_their_law() -> None:
 
 
 def test_presampled_rounds_are_explored_and_no_others() -> None:
-    learner = PresampledBandit(
-        12, 3, explore_at=[0, 3, 4, 99], horizon=100, rate=0.01, epsilon=1.0, delta=1e-6, coins=SeededCoins(1)
-    )
+    learner = BanditDp(
+        12, 3, exploring=0.0, cap=None, explore_at=[0, 3, 4, 99], horizon=100, rate=0.01, epsilon=1.0, delta=1e-6,
+        coins=SeededCoins(1),
+    )  # fmt: skip
     assert [t for t in range(100) if learner.choose().probe is not None] == [0, 3, 4, 99]
     assert "explore_at" not in learner.parameters
     assert learner.parameters["explorations"] == 4
     for wrong in ([3, 3], [4, 1], [-1, 2]):
         with pytest.raises(InvalidInput, match="explore_at"):
-            PresampledBandit(12, 3, explore_at=wrong, horizon=100, rate=0.01, epsilon=1.0, delta=1e-6)
+            BanditDp(
+                12, 3, exploring=0.0, cap=None, explore_at=wrong, horizon=100, rate=0.01, epsilon=1.0, delta=1e-6
+            )  # fmt: skip
 
 
 def test_private_hedge_pays_stops_and_hides() -> None:
@@ -479,10 +484,10 @@ def test_parameters_are_public_and_can_be_written() -> None:
 def test_warnings_are_about_the_line_that_asked() -> None:
     far, many = Setting(2, 1, 50, "full", 10.0, 0.99), Setting(20, 5, 100, "bandit")
     ways: list[Callable[[], Any]] = [
-        lambda: LEARNERS["fi-dp-paper"].for_setting(far),
+        lambda: LEARNERS["fi-dp:calibration=paper"].for_setting(far),
         lambda: paper.fi_dp(2, 1, 50, 10.0, 0.99, calibration="paper"),
-        lambda: LEARNERS["bandit-dp-paper"].for_setting(many),
-        lambda: LEARNERS["bandit-presampled-paper"].for_setting(many),
+        lambda: LEARNERS["bandit-dp:calibration=paper"].for_setting(many),
+        lambda: LEARNERS["bandit-dp:calibration=paper,draw=presampled"].for_setting(many),
         lambda: paper.presampled_bandit(20, 5, 100, 1.0, 1e-6, calibration="paper"),
     ]
     for make in ways:
@@ -494,7 +499,9 @@ def test_warnings_are_about_the_line_that_asked() -> None:
 # What is proved of the regret.
 
 
-@pytest.mark.parametrize("name", ["fi-dp", "bandit-dp", "bandit-direct", "bandit-presampled", "fi-pure"])
+@pytest.mark.parametrize(
+    "name", ["fi-dp", "bandit-dp", "bandit-dp:draw=direct", "bandit-dp:draw=presampled", "fi-pure"]
+)
 def test_bounds_are_of_the_whole_run(name: str) -> None:
     entry = LEARNERS[name]
     learner = entry.for_setting(Setting(12, 3, 5_000, min(entry.reads)), coins=SeededCoins(1))

@@ -12,6 +12,7 @@ import scipy.sparse
 
 from diminuendo import LEARNERS, Learner, NoisyOr, People, SeededCoins, Setting
 from diminuendo.errors import OutOfRange
+from diminuendo.learners import with_variants
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
@@ -52,13 +53,13 @@ def crowd(first: int) -> People:
 
 SECRETLY = [
     name
-    for name, entry in LEARNERS.items()
+    for name, entry in ((name, LEARNERS[name]) for name in with_variants())
     if entry.private and not isinstance(made(name).policy, MenuPolicy)  # else slates follow from public facts
 ]
 
 
 def test_some_draw_secretly() -> None:
-    assert {"fi-dp", "fi-pure", "bandit-dp", "bandit-direct"} <= set(SECRETLY)
+    assert {"fi-dp", "fi-pure", "bandit-dp", "bandit-dp:draw=direct"} <= set(SECRETLY)
 
 
 @pytest.mark.parametrize("on_ledger", mostly_slow([False, True], [True]))

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from diminuendo import NoisyOr, Oracle, People, SeededCoins, Setting, make
 from diminuendo.errors import WrongFeedback
-from diminuendo.learners import LEARNERS, Learner
+from diminuendo.learners import LEARNERS, Learner, with_variants
 from diminuendo.learners.slates.blocks import WHICH_SLOT
 from diminuendo.learners.slates.clicks import SlateClicks, best_question
 from diminuendo.learners.slates.policy import SlatePolicy
@@ -20,7 +20,7 @@ from tests.kit.slow import mostly_slow
 N, K, T = 40, 3, 8_000
 PEOPLE = taste_groups(T, N, groups=6, items_per_group=5, seed=11)
 GREEDY = float(PEOPLE.values(greedy(PEOPLE, K).slate).mean())
-KINDS = {name: LEARNERS[name] for name in LEARNERS if name.startswith("slate-")}
+KINDS = {name: LEARNERS[name] for name in with_variants() if name.startswith("slate-")}
 NOISY = [name for name in KINDS if KINDS[name].private]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from diminuendo import SeededCoins, Setting
 from diminuendo.errors import InvalidInput, WrongFeedback
-from diminuendo.learners import LEARNERS, Learner
+from diminuendo.learners import LEARNERS, Learner, with_variants
 from diminuendo.learners.base.entry import Entry
 from diminuendo.learners.slates.blocks import WHICH_SLOT, SlateBlock, merged
 from diminuendo.learners.slates.clicks import FirstClicks, SlateClicks
@@ -30,7 +30,7 @@ from tests.kit.menus import read_menu
 from tests.kit.slow import rows_mostly_slow
 
 LEARNING: dict[str, Entry[Any]] = {entry.name: entry for entry in (SlateTotals, SlateClicks)}
-EXACT = [name for name in LEARNERS if name.startswith("slate-") and name not in LEARNING]
+EXACT = [name for name in with_variants() if name.startswith("slate-") and name not in LEARNING]
 ROUNDS = 18
 """Two blocks of three items in slates of two, and a round that sees both published."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import itertools
 import math
 import pickle
@@ -19,6 +20,7 @@ import pytest
 from diminuendo import LEARNERS, Functions, Learner, Oracle, People, SeededCoins, Setting, _snapshots
 from diminuendo._snapshots import named
 from diminuendo.errors import InvalidInput, OutOfRange, OverBudget
+from diminuendo.learners import with_variants
 from diminuendo.learners.base.frame import Unlimited
 from diminuendo.learners.base.replay import loop, replay
 from diminuendo.learners.base.visits import VisitLimit, hashed, silenced
@@ -44,7 +46,7 @@ PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=4, items_per_group=5, seed=1)
 PERSONS = np.random.default_rng(4).integers(0, 60, size=ROUNDS)
 """Five rounds each, more or less: with two visits most of them are over the quota."""
 
-PRIVATE = [entry for entry in LEARNERS.values() if entry.private]
+PRIVATE = [LEARNERS[name] for name in with_variants() if LEARNERS[name].private]
 every_private = pytest.mark.parametrize("kind", PRIVATE, ids=lambda kind: kind.name)
 QUICK = {"fi-dp", "lazy-hedge", "overlap-greedy", "slate-clicks"}
 """One for each way in which slates come about: what takes long is tried on these, and on all in the slow suite."""
@@ -73,7 +75,7 @@ def answer(learner: Learner, decision: Decision, t: int) -> Any:
 
 
 def test_there_are_private_learners() -> None:
-    assert {"fi-dp", "fi-pure", "bandit-dp", "bandit-presampled", "overlap-greedy"} <= {
+    assert {"fi-dp", "fi-pure", "bandit-dp", "bandit-dp:draw=presampled", "overlap-greedy"} <= {
         k.name for k in PRIVATE
     }
 
@@ -119,7 +121,7 @@ def test_a_learner_does_not_go_back_to_a_snapshot(kind: Any) -> None:
 def test_a_learner_has_the_name_of_its_entry() -> None:
     config = made(FiDp, 1)._config()
     with pytest.raises(InvalidInput, match="another name"):
-        FiDp(**config, name="hedge")
+        dataclasses.replace(FiDp, name="hedge")(**config)
 
 
 # What is promised.
@@ -140,7 +142,9 @@ def test_the_whole_budget_is_for_all_rounds_of_one_person(kind: Any, visits: int
     if learner.claim is not None:
         assert learner.claim.neighbours == guarantee.neighbours
         alone = made(kind, 1, epsilon=0.5).claim.epsilon
-        if kind.name.endswith("-paper"):  # the paper's analysis, of scores that move `visits` times as far
+        if (
+            "calibration=paper" in kind.name
+        ):  # the paper's analysis, of scores that move `visits` times as far
             assert learner.claim.epsilon == pytest.approx(alone, rel=1e-9)
 
 
@@ -461,12 +465,12 @@ def test_replay_is_the_loop_with_names_too(kind: Any, visits: int) -> None:
 
 
 BLIND = {
-    "fi-dp-paper",
+    "fi-dp:calibration=paper",
     "fi-pure",
-    "fi-pure-paper",
-    "bandit-dp-paper",
-    "bandit-direct-paper",
-    "bandit-presampled-paper",
+    "fi-pure:calibration=paper",
+    "bandit-dp:calibration=paper",
+    "bandit-dp:calibration=paper,draw=direct",
+    "bandit-dp:calibration=paper,draw=presampled",
 }
 """So much noise, or so low a rate, that 300 people do not show."""
 

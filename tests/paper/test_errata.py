@@ -583,7 +583,7 @@ def test_erratum_19_the_pure_experts_pay_for_every_item() -> None:
         more = slope(lambda k, how=calibration: proved(how, slots=k), 2, 8)  # type: ignore[misc]
         assert more == pytest.approx(1.5, abs=1e-3)
         assert proved(calibration) / proved(calibration, epsilon=4.0) == pytest.approx(2, rel=1e-3)
-        assert LEARNERS["fi-pure" + "-paper" * (calibration == "paper")].advice.bound == named
+        assert LEARNERS["fi-pure"].variant(calibration=calibration).advice.bound == named
     # The noise in one score on msweb, against totals of at most 32,711.
     assert pure_noise(294, 5, 32_711, 1.0) / math.sqrt(294) == pytest.approx(85_500, rel=1e-3)
 

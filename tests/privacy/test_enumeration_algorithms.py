@@ -16,7 +16,7 @@ import pytest
 
 from diminuendo import Oracle
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.hedge.bandit_dp import BanditDp, PresampledBandit, delta_over_coins
+from diminuendo.learners.hedge.bandit_dp import BanditDp, delta_over_coins
 from diminuendo.learners.hedge.fi_dp import FiDp
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.events import Selections
@@ -183,7 +183,9 @@ def test_algorithm_3_has_the_law_of_the_oracle(resample: Resample, cap: int | No
 
 def test_presampled_rounds_have_the_law_of_the_oracle() -> None:
     stream = tuple(random_people(3, 2, 5))[::-1]
-    learner = PresampledBandit(2, 1, explore_at=[0, 2], horizon=3, rate=RATE, coins=Scripted(), **HUGE)
+    learner = BanditDp(
+        2, 1, exploring=0.0, cap=None, explore_at=[0, 2], horizon=3, rate=RATE, coins=Scripted(), **HUGE
+    )
     found = bandit_law_of(learner, stream, 0.0, (0, 2))
     known = presampled_law(stream, 2, 1, RATE, (0, 2), "all")
     assert {seen for seen, chance in known.items() if chance > 0} == found.keys()

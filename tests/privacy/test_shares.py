@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diminuendo.errors import InvalidInput, OverBudget
-from diminuendo.learners import LEARNERS, Setting, budget_for
+from diminuendo.learners import LEARNERS, Setting, budget_for, with_variants
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SeededCoins
 from diminuendo.streams import taste_groups
-from tests.kit.slow import VARIANTS
+from tests.kit.slow import is_variant
 
 PEOPLE = taste_groups(300, 6, groups=2, items_per_group=2, seed=1)
 
@@ -75,8 +75,8 @@ def test_parts_of_one_are_paid_for_in_any_order(whole: Budget, weights: list[int
 
 
 NAMES = [
-    pytest.param(name, marks=pytest.mark.slow if name.endswith(VARIANTS) else [])
-    for name, entry in LEARNERS.items()
+    pytest.param(name, marks=pytest.mark.slow if is_variant(name) else [])
+    for name, entry in ((name, LEARNERS[name]) for name in with_variants())
     if entry.private and "ledger" in entry.options
 ]
 

@@ -146,13 +146,15 @@ def test_learners_of_one_ledger_count_apart(path: Path) -> None:
     unit = Budget(50.0, 1e-6, Unit(2), "zcdp")
     with Ledger.open(path, unit) as ledger:
         setting = Setting(8, 2, 400, "full", 1.0, 1e-6, 2)
-        one, other = (LEARNERS[name].for_setting(setting, ledger=ledger) for name in ("fi-dp", "fi-dp-paper"))
+        one, other = (
+            LEARNERS["fi-dp"].for_setting(setting, ledger=each) for each in (ledger, ledger.named("other"))
+        )
         assert [counts(one, "ada") for _ in range(3)] == [True, True, False]
         assert counts(other, "ada")
     assert VisitFile(file_of(path, "fi-dp"), "fi-dp").rounds == {ADA: 2}
-    assert VisitFile(file_of(path, "fi-dp-paper"), "fi-dp-paper").rounds == {ADA: 1}
+    assert VisitFile(file_of(path, "fi-dp%40other"), "fi-dp@other").rounds == {ADA: 1}
     with pytest.raises(LedgerDamaged, match="not the visits of this learner"):
-        VisitFile(file_of(path, "fi-dp"), "fi-dp-paper")
+        VisitFile(file_of(path, "fi-dp"), "fi-dp@other")
 
 
 def test_a_full_disk_shows_nothing_and_loses_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from diminuendo.errors import OutOfRange
-from diminuendo.learners import LEARNERS, Learner, Setting, make
+from diminuendo.learners import LEARNERS, Learner, Setting, make, with_variants
 from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.overlap.policy import PAYOFFS, WISHES, OverlapPolicy
 from diminuendo.privacy import curves
@@ -20,7 +20,7 @@ from diminuendo.simulate.spending import UNITS, spending
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats
 
-PRIVATE = [name for name, entry in LEARNERS.items() if entry.private]
+PRIVATE = [name for name in with_variants() if LEARNERS[name].private]
 ROUNDS = 2_000
 
 
@@ -95,7 +95,7 @@ def test_what_people_say_changes_nothing() -> None:
 
 
 def test_who_promises_nothing_spends_nothing() -> None:
-    free = [name for name in LEARNERS if name not in PRIVATE]
-    assert {"random", "hedge", "slate-totals-open"} <= set(free)
+    free = [name for name in with_variants() if name not in PRIVATE]
+    assert {"random", "hedge", "slate-totals:private=false"} <= set(free)
     for name in free:
         assert spending(made(name)) == []

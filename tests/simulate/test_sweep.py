@@ -127,7 +127,14 @@ def planned(stream: Stream, **how: Any) -> list[Run]:
 @pytest.mark.parametrize("jobs", mostly_slow([1, 2], [2]))
 def test_warnings_of_workers_are_heard(jobs: int) -> None:
     with pytest.warns(UserWarning, match="not a probability"):
-        sweep([ONE, OTHER], slots=2, learners="bandit-dp-paper", feedback="bandit", seeds=1, jobs=jobs)
+        sweep(
+            [ONE, OTHER],
+            slots=2,
+            learners="bandit-dp:calibration=paper",
+            feedback="bandit",
+            seeds=1,
+            jobs=jobs,
+        )
 
 
 @pytest.mark.parametrize("jobs", mostly_slow([1, 2], [1]))

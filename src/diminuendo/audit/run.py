@@ -33,7 +33,7 @@ from diminuendo.contract.releases import (
     check_something_is_learned_in_time,
 )
 from diminuendo.errors import InvalidInput, OutOfRange
-from diminuendo.learners import LEARNERS, Setting
+from diminuendo.learners import LEARNERS, Setting, with_variants
 from diminuendo.types import Progress
 
 Method = Callable[[Subject, float, float, Effort, int], list[Finding]]
@@ -201,7 +201,7 @@ def audit(
     if jobs == 0:
         raise InvalidInput("jobs must be a number of runs at the same time, or -1 for one per core; got 0.")
     _validate.whole(seed, 0, None, "seed")
-    wanted = list(dict.fromkeys(names or LEARNERS))
+    wanted = list(dict.fromkeys(names or with_variants()))
     promising = [name for name in wanted if names or math.isfinite(promised(name, epsilon, delta, faults))]
     unfit = {} if faults else {name: why for name in promising if (why := why_unfit(name))}
     promising = [name for name in promising if name not in unfit]

@@ -41,10 +41,12 @@ def learners_command(
 
 
 def learners_as_json() -> list[dict[str, Any]]:
-    """One record for each learner: what is printed, and what it is."""
+    """One record for each learner, the recommended ones first: what is printed, and what it is."""
     with loading():
         from diminuendo.learners import LEARNERS, ROLES
+        from diminuendo.learners.base.entry import spelled
 
+    recommended = list(ROLES["private"].values())
     return [
         {
             "learner": name,
@@ -52,8 +54,9 @@ def learners_as_json() -> list[dict[str, Any]]:
             "summary": learner.summary,
             "roles": [role for role, players in ROLES.items() if name in players.values()],
             **vars(learner.advice),
+            "options": {option: list(map(spelled, values)) for option, values in learner.choices.items()},
         }
-        for name, learner in LEARNERS.items()
+        for name, learner in sorted(LEARNERS.items(), key=lambda each: each[0] not in recommended)
     ]
 
 
@@ -70,6 +73,12 @@ def show_learners(records: list[dict[str, Any]]) -> None:
         roles.add_row(role, f"{ABOUT[role]}: {plays}")
     console.print(roles)
     console.print(_table(records) if console.width >= WIDE else _lines(records))
+    taking = dict[str, list[str]]()
+    for record in records:
+        for option, values in record["options"].items():
+            taking.setdefault(f"{option}={'|'.join(values)}", []).append(record["learner"])
+    options = "; ".join(f"{option} ({', '.join(names)})" for option, names in taking.items())
+    say(f"Options, the default first, go behind the name, as in fi-dp:calibration=paper: {options}.")
     say(READ_SO, style="dim")
 
 

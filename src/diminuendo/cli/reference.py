@@ -35,7 +35,8 @@ def _lines() -> Iterator[str]:
         yield ""
     yield "## Learners\n"
     for name, learner in LEARNERS.items():
-        yield f"- `{name}` ({', '.join(sorted(learner.reads))}): {learner.summary}"
+        options = f". {learner.choices_in_words()}".replace("|", " or ") if learner.choices else ""
+        yield f"- `{name}` ({', '.join(sorted(learner.reads))}): {learner.summary}{options}"
     for role, players in ROLES.items():
         plays = ", ".join(f"`{player}` ({feedback})" for feedback, player in players.items())
         yield f"- `{role}`: {ABOUT[role]}: {plays}"

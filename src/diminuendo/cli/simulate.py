@@ -31,6 +31,7 @@ from diminuendo.cli.typed import (
     PrivateContext,
     compared_with,
     how_to_read,
+    learner_names,
     numbers_in,
     rules_of,
 )
@@ -89,8 +90,9 @@ def simulate_command(
     learners: Annotated[
         str | None,
         typer.Option(
-            help="Names, separated by commas; see `diminuendo learners`. Default: private (where there is one), "
-            "nonprivate, random; with --context also private-no-contexts and private-separate, to compare with."
+            help="Names, separated by commas, with options as in fi-dp:calibration=paper; see `diminuendo learners`. "
+            "Default: private (where there is one), nonprivate, random; with --context also private-no-contexts and "
+            "private-separate, to compare with."
         ),
     ] = None,
     epsilon: Annotated[str, typer.Option(help="Privacy budgets of private learners; as 1 or .1,1,10.")] = "1",
@@ -290,7 +292,7 @@ def _names(given: str | None, feedback: str, *, ruled: bool = False) -> list[str
         kind = cast("FeedbackKind", feedback)
         usual = [role for role in ("private", "nonprivate") if feedback in ROLES[role]] + ["random"]
         return [name for name in usual if not ruled or learner_class(name, kind).takes_rules]
-    return [name.strip() for name in given.split(",") if name.strip()]
+    return learner_names(given)
 
 
 def _compared(

@@ -3,6 +3,7 @@ options that several commands have."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -36,6 +37,14 @@ def numbers_in(given: str, kind: Callable[[str], Number], option: str) -> list[N
         raise InvalidInput(
             f"{option} takes {whole} separated by commas, as 1 or 1,10; got {given!r}."
         ) from None
+
+
+def learner_names(given: str) -> list[str]:
+    """Names of learners, separated by commas: `private,bandit-dp:draw=direct,calibration=paper`.
+
+    A comma before `key=` is one between options.
+    """
+    return [name.strip() for name in re.split(r",(?!\s*\w+=)", given) if name.strip()]
 
 
 def how_to_read(columns: str | None, scale: str | None) -> dict[str, Any]:

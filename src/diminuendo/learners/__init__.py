@@ -11,7 +11,7 @@ from diminuendo import _snapshots, _validate
 from diminuendo._plugins import Table
 from diminuendo.errors import InvalidInput, UnknownName
 from diminuendo.learners.base.engines import OnRay, Threads
-from diminuendo.learners.base.entry import AnyEntry
+from diminuendo.learners.base.entry import AnyEntry, options_in
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patience, Patient
 from diminuendo.learners.base.replay import replay
@@ -19,24 +19,17 @@ from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.cascade_thompson import CascadeThompson
 from diminuendo.learners.epoch_greedy import EpochGreedy
 from diminuendo.learners.hedge.bandit import ExploreExploit
-from diminuendo.learners.hedge.bandit_dp import (
-    BanditDp,
-    BanditDpPaper,
-    DirectBandit,
-    DirectBanditPaper,
-    PresampledBandit,
-    PresampledBanditPaper,
-)
+from diminuendo.learners.hedge.bandit_dp import BanditDp
 from diminuendo.learners.hedge.exploring import StreeterGolovinBandit
-from diminuendo.learners.hedge.fi_dp import FiDp, FiDpPaper, StreeterGolovin
-from diminuendo.learners.hedge.fi_pure import FiPure, FiPurePaper
+from diminuendo.learners.hedge.fi_dp import FiDp, StreeterGolovin
+from diminuendo.learners.hedge.fi_pure import FiPure
 from diminuendo.learners.hedge.lazy import LazyHedge
 from diminuendo.learners.hedge.ordered import OrderedExperts
 from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.learners.random_slates import RandomSlates
 from diminuendo.learners.recommend import preferred
-from diminuendo.learners.slates.clicks import OpenSlateClicks, SlateClicks
-from diminuendo.learners.slates.totals import OpenSlateTotals, SlateTotals
+from diminuendo.learners.slates.clicks import SlateClicks
+from diminuendo.learners.slates.totals import SlateTotals
 from diminuendo.offline.rules import SlateRules
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger, Place
@@ -44,7 +37,20 @@ from diminuendo.randomness.coins import Coins
 from diminuendo.streams.contexts import Contexts
 from diminuendo.types import FeedbackKind, Floats
 
-LEARNERS = Table[AnyEntry](
+
+class Catalogue(Table[AnyEntry]):
+    """Learners by name; a variant by the name and its options, as `fi-dp:calibration=paper`."""
+
+    def __getitem__(self, name: str) -> AnyEntry:
+        learner, options = options_in(name)
+        return super().__getitem__(learner).spelled_variant(options)
+
+    def fingerprint(self, name: str) -> str:
+        """A hash of the source of the learner; "" where it is ours."""
+        return super().fingerprint(options_in(name)[0])
+
+
+LEARNERS = Catalogue(
     "learner",
     {
         learner.name: learner
@@ -53,15 +59,8 @@ LEARNERS = Table[AnyEntry](
             OrderedExperts,
             ExploreExploit,
             FiDp,
-            FiDpPaper,
             FiPure,
-            FiPurePaper,
             BanditDp,
-            BanditDpPaper,
-            DirectBandit,
-            DirectBanditPaper,
-            PresampledBandit,
-            PresampledBanditPaper,
             StreeterGolovin,
             StreeterGolovinBandit,
             OverlapGreedy,
@@ -69,19 +68,17 @@ LEARNERS = Table[AnyEntry](
             LazyHedge,
             CascadeThompson,
             SlateTotals,
-            OpenSlateTotals,
             SlateClicks,
-            OpenSlateClicks,
         )
     },
 )
 """Every learner by the name users type, those of plugins included. A line here brings contract tests, a CLI name and
-its documentation."""
+its documentation. Iteration leaves variants out; `with_variants` has them."""
 
 ROLES: dict[str, dict[FeedbackKind, str]] = {
     "private": {"full": "overlap-greedy", "bandit": "slate-totals", "click": "slate-clicks"},
-    "nonprivate": {"full": "hedge", "bandit": "slate-totals-open", "click": "cascade-thompson"},
-    "paper": {"full": "fi-dp-paper", "bandit": "bandit-dp-paper"},
+    "nonprivate": {"full": "hedge", "bandit": "slate-totals:private=false", "click": "cascade-thompson"},
+    "paper": {"full": "fi-dp:calibration=paper", "bandit": "bandit-dp:calibration=paper"},
 }
 """Names for a purpose: which learner plays that role under which feedback."""
 
@@ -93,13 +90,19 @@ ABOUT = {
 """What each role is for."""
 
 
+def with_variants() -> list[str]:
+    """The names of all learners, each followed by those of its variants."""
+    return [variant.name for entry in LEARNERS.values() for variant in entry.variants()]
+
+
 def learner_class(name: str, feedback: FeedbackKind) -> AnyEntry:
     """Return the entry of a learner, or of the learner that plays a role under a kind of feedback.
 
     Parameters
     ----------
     name : str
-        A name in `LEARNERS`, or one of the roles "private", "nonprivate" and "paper".
+        A name in `LEARNERS`, or one of the roles "private", "nonprivate" and "paper"; options follow a colon, as in
+        "fi-dp:calibration=paper".
     feedback : {"full", "bandit", "click"}
         What users report.
 
@@ -119,18 +122,19 @@ def learner_class(name: str, feedback: FeedbackKind) -> AnyEntry:
     >>> learner_class("private", "full").name, learner_class("nonprivate", "click").name
     ('overlap-greedy', 'cascade-thompson')
     """
-    if name not in ROLES and name not in LEARNERS:
+    called, options = options_in(name)
+    if called not in ROLES and called not in LEARNERS:
         known = [*ROLES, *LEARNERS]
-        meant = "".join(f" Did you mean {close!r}?" for close in get_close_matches(name, known, 1))
-        raise UnknownName(f"There is no learner called {name!r}.{meant} There are: {', '.join(known)}.")
-    if name in ROLES and feedback not in ROLES[name]:
-        there = ", ".join(ROLES[name])
-        raise UnknownName(f"There is no {name!r} learner for {feedback} feedback yet, only for: {there}.")
-    found = LEARNERS[ROLES[name][feedback] if name in ROLES else name]
-    if feedback not in found.reads:
+        meant = "".join(f" Did you mean {close!r}?" for close in get_close_matches(called, known, 1))
+        raise UnknownName(f"There is no learner called {called!r}.{meant} There are: {', '.join(known)}.")
+    if called in ROLES and feedback not in ROLES[called]:
+        there = ", ".join(ROLES[called])
+        raise UnknownName(f"There is no {called!r} learner for {feedback} feedback yet, only for: {there}.")
+    entry = LEARNERS[ROLES[called][feedback] if called in ROLES else called].spelled_variant(options)
+    if feedback not in entry.reads:
         fitting = ", ".join(other.name for other in LEARNERS.values() if feedback in other.reads)
         raise UnknownName(f"{name!r} does not learn from {feedback} feedback. These do: {fitting}.")
-    return found
+    return entry
 
 
 def make(
@@ -151,6 +155,7 @@ def make(
     absent: Iterable[int] | None = None,
     eligible: Any = None,
     engine: Any = None,
+    private: bool | None = None,
     **more: Any,
 ) -> Learner:
     """Make a learner by name, calibrated for a setting.
@@ -180,9 +185,12 @@ def make(
         For each slot the items that it may show.
     engine : {"threads", "ray"} or engine, optional
         Where stored users' data is evaluated. Results do not depend on it.
+    private : bool, optional
+        False for the learner without noise, if there is one.
     **more
         Other fields of the setting, such as `epsilon`, or options of the learner's recipe, such as `horizon=None`
-        if the number of rounds is not known.
+        if the number of rounds is not known, or `calibration="paper"`. The same options may follow the name:
+        "fi-dp:calibration=paper".
 
     Returns
     -------
@@ -215,7 +223,7 @@ def make(
         "visits": visits, "patience": patience, "contexts": contexts, "rules": rules, "exclusions": exclusions,
         "retention": retention, "sample": sample,
         "prior": prior, "prior_people": prior_people, "absent": None if absent is None else tuple(absent),
-        "eligible": eligible, "engine": engine,
+        "eligible": eligible, "engine": engine, "private": private,
     }  # fmt: skip
     entry, setting, options = _asked(name, setting, {k: v for k, v in said.items() if v is not None} | more)
     if ledger is None or isinstance(ledger, Ledger):
@@ -325,8 +333,9 @@ def restore(
 
 def entry_for(name: str, setting: Setting) -> AnyEntry:
     """The entry that plays by this name in this setting; `private` is what the planner takes."""
-    if name == "private" and (rule := preferred(setting, LEARNERS)):
-        name = rule.learner
+    called, colon, options = name.partition(":")
+    if called == "private" and (rule := preferred(setting, LEARNERS)):
+        name = rule.learner + colon + options
     return learner_class(name, setting.feedback)
 
 
@@ -336,14 +345,16 @@ def _asked(name: str, setting: Setting, options: dict[str, Any]) -> tuple[AnyEnt
     setting = replace(setting, **{option: options[option] for option in options if option in facts})
     entry = entry_for(name, setting)
     besides = {option: options[option] for option in options if option not in facts}
+    entry = entry.variant(**{option: besides.pop(option) for option in entry.choices if option in besides})
     for option in besides:
         if option not in entry.options:
-            taking = [other for other in LEARNERS.values() if option in other.options]
+            taking = [other for other in LEARNERS.values() if option in (*other.options, *other.choices)]
             same = [other.name for other in taking if setting.feedback in other.reads]
             others = [f"{other.name} ({', '.join(sorted(other.reads))} feedback)" for other in taking]
             who = f"These do: {', '.join(same or others)}." if taking else "No learner does."
             raise InvalidInput(
-                f"{entry.name!r} does not take {option!r}. {who} It takes: {', '.join(entry.options)}."
+                f"{entry.name!r} does not take {option!r}. {who} It takes: "
+                f"{', '.join(dict.fromkeys((*entry.choices, *entry.options)))}."
             )
     return entry, setting, besides
 
@@ -378,4 +389,5 @@ __all__ = [
     "make",
     "replay",
     "restore",
+    "with_variants",
 ]

@@ -16,8 +16,8 @@ from diminuendo.types import FeedbackKind
 
 READ_SO = (
     "Privacy: the proved guarantee of everything the learner shows. Regret: the order of the proved bound against "
-    "(1 - 1/e) of the best slate (½: against half of it). Scores: one secret number for each slot and item. Sums and "
-    "counts: over users, published with noise."
+    "(1 - 1/e) of the best slate. Scores: one secret number for each slot and item. Sums and counts: over users, "
+    "published with noise."
 )
 """How to read the advice of entries."""
 

@@ -144,9 +144,7 @@ class Algorithm:
 fi_dp = Algorithm("full", algorithm_2.calibrated)
 """Algorithm 2: k ordered private Hedge experts, full information. To read it: `paper.algorithms.fi_dp`."""
 
-direct_bandit = Algorithm(
-    "bandit", partial(algorithm_3.calibrated, resample="every", name=algorithm_3.DIRECT)
-)
+direct_bandit = Algorithm("bandit", partial(algorithm_3.calibrated, resample="every"))
 """Appendix B.1, the direct approach: all experts draw again in every round; regret of order T^(3/4).
 
 To read it: `paper.algorithms.direct_bandit`.

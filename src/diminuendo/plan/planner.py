@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from diminuendo.errors import InvalidInput, OutOfRange
-from diminuendo.learners import LEARNERS
+from diminuendo.learners import LEARNERS, with_variants
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import as_patience, patience_in
 from diminuendo.learners.base.replay import as_lateness
@@ -332,8 +332,8 @@ def plan(
     )  # fmt: skip
     cares = assumed(cares_about, setting.n_items)
     found, left_out = [], {}
-    for name, kind in LEARNERS.items():
-        if feedback in kind.reads:
+    for name in with_variants():
+        if feedback in LEARNERS[name].reads:
             try:
                 found.append(candidate(name, setting))
             except InvalidInput as error:
@@ -404,7 +404,7 @@ def candidate(name: str, setting: Setting) -> Candidate:
     return Candidate(
         name,
         kind.summary,
-        made.parameters | _printed(made, setting),
+        made.parameters | _printed(name, made, setting),
         made.guarantee,
         made.claim,
         made.regret_bound(setting.rounds),
@@ -412,12 +412,12 @@ def candidate(name: str, setting: Setting) -> Candidate:
     )
 
 
-def _printed(made: Learner, setting: Setting) -> dict[str, Any]:
+def _printed(name: str, made: Learner, setting: Setting) -> dict[str, Any]:
     """The paper's letters, and its formula for gamma before it is held at 1."""
     letters = {"rate": "eta", "exploring": "gamma", "curvature": "H"}
     own = made.parameters
     found = {letter: own[name] for name, letter in letters.items() if own.get(name) is not None}
-    if made.name in ("bandit-dp-paper", "bandit-presampled-paper"):
+    if made.name == "bandit-dp" and "calibration=paper" in name and "draw=direct" not in name:
         found["gamma_as_printed"] = paper_exploring(setting.n_items, setting.slots, setting.rounds)
         found["rounds_for_gamma"] = rounds_for_paper_exploring(setting.n_items, setting.slots)
     return found

@@ -31,7 +31,7 @@ from diminuendo.simulate.benchmarks import (
     benchmarks,
     expert_regrets,
 )
-from diminuendo.simulate.contexts import SEPARATE, for_each_type, plain_name, replay_separately
+from diminuendo.simulate.contexts import SEPARATE, entry_of, for_each_type, plain_name, replay_separately
 from diminuendo.simulate.result import Result, cumulative, most_shown
 from diminuendo.simulate.spending import spending
 from diminuendo.streams.people import People, Stream
@@ -123,7 +123,7 @@ class Run:
         private = isfinite(promised.epsilon)
         return Result(
             learner=self.learner,
-            played_by=learner.name,
+            played_by=entry_of(self.learner, setting).name,
             stream=stream.name,
             objective=stream.family_name,
             items=stream.n_items,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from inspect import Signature, cleandoc, signature
+from itertools import product
 from typing import Any, Generic, ParamSpec, Protocol, TypeAlias
 
 from diminuendo import _snapshots
@@ -20,6 +21,9 @@ P = ParamSpec("P")
 
 Shape: TypeAlias = tuple[int, int, int]
 """A small world: items, slots, rounds."""
+
+Value: TypeAlias = str | bool
+"""What an option of a learner may be; as text, `paper`, `true` or `false`."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,10 @@ class Entry(Generic[P]):
         Whether forecasts simulate it with fewer users.
     audited_on : tuple of (n_items, slots, rounds), optional
         Smallest worlds in which it spends its budget, for audits; or functions of epsilon that return one.
+    choices : mapping of str to tuple, optional
+        Options by which it has variants: the values of each, the default first.
+    vary : callable, optional
+        Given a value for each of `choices`, returns the fields of the entry that differ.
 
     Examples
     --------
@@ -104,6 +112,8 @@ class Entry(Generic[P]):
     pure: bool = False
     slow: bool = False
     audited_on: tuple[Shape | Callable[[float], Shape], ...] = field(default=(), repr=False)
+    choices: Mapping[str, tuple[Value, ...]] = field(default_factory=dict, repr=False, compare=False)
+    vary: Callable[..., dict[str, Any]] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Whoever asks for help sees the options of its recipe, and what they mean."""
@@ -111,6 +121,53 @@ class Entry(Generic[P]):
         text = f"{self.name}{_readable(signature(self.make))}\n\n{cleandoc(described or self.summary)}"
         object.__setattr__(self, "__signature__", signature(self.make))
         object.__setattr__(self, "__doc__", text)
+
+    @property
+    def learner(self) -> str:
+        """The name of its learners, which is that of the entry without the options of a variant."""
+        return self.name.partition(":")[0]
+
+    def variant(self, **chosen: Value) -> Entry[P]:
+        """The entry with these options; this one, where all of them have their default."""
+        for option, value in chosen.items():
+            if option not in self.choices:
+                raise InvalidInput(f"{self.name!r} has no option {option!r}. {self.choices_in_words()}")
+            if not any(type(value) is type(each) and value == each for each in self.choices[option]):
+                values = " or ".join(map(spelled, self.choices[option]))
+                raise InvalidInput(f"The option {option} of {self.name!r} is {values}; got {spelled(value)}.")
+        usual = {option: values[0] for option, values in self.choices.items()}
+        wanted = usual | chosen
+        if self.vary is None or wanted == usual:
+            return self
+        other = [
+            f"{option}={spelled(wanted[option])}"
+            for option in sorted(wanted)
+            if wanted[option] != usual[option]
+        ]
+        return replace(
+            self, name=f"{self.name}:{','.join(other)}", choices={}, vary=None, **self.vary(**wanted)
+        )
+
+    def spelled_variant(self, options: Mapping[str, str]) -> Entry[P]:
+        """The entry with options that were given as text; text that is no value is refused."""
+        known = {
+            option: {spelled(value): value for value in values} for option, values in self.choices.items()
+        }
+        return self.variant(
+            **{option: known.get(option, {}).get(text, text) for option, text in options.items()}
+        )
+
+    def variants(self) -> list[Entry[P]]:
+        """This entry, and then those with other options."""
+        return [
+            self.variant(**dict(zip(self.choices, values, strict=True)))
+            for values in product(*self.choices.values())
+        ]
+
+    def choices_in_words(self) -> str:
+        """Which options there are, with their values, the default first."""
+        said = [f"{option}={'|'.join(map(spelled, values))}" for option, values in self.choices.items()]
+        return f"Its options: {', '.join(said)}." if said else "It has no options."
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -161,8 +218,10 @@ class Entry(Generic[P]):
         return self._named(self.make(*args, **kwargs))
 
     def _named(self, learner: Learner) -> Learner:
-        if learner.name != self.name:
-            raise InvalidInput(f"A learner of {self.name!r} cannot have another name; got {learner.name!r}.")
+        if learner.name != self.learner:
+            raise InvalidInput(
+                f"A learner of {self.learner!r} cannot have another name; got {learner.name!r}."
+            )
         return learner
 
     def for_setting(
@@ -216,6 +275,11 @@ class Entry(Generic[P]):
             raise InvalidInput(
                 f"{self.name!r} learns from everybody. Make a Setting without a sample, or take a learner whose recipe "
                 "has the option `sample`, as 'private' has with full feedback."
+            )
+        if options and "calibration=" in self.name:
+            raise InvalidInput(
+                f"{self.name!r} takes its constants from the setting; leave {', '.join(options)} out, or say all of "
+                f"them to {self.learner!r}."
             )
         if self.fits is not None and not options:
             return self.fits(setting, coins=coins, ledger=ledger)
@@ -276,7 +340,7 @@ class Entry(Generic[P]):
         InvalidInput
             If the snapshot is damaged, of another learner, or lacks its ledger or clock.
         """
-        header, found = _snapshots.of_learner(snapshot, self.name)
+        header, found = _snapshots.of_learner(snapshot, self.learner)
         more: dict[str, Any] = {} if ledger is None else {"ledger": ledger}
         if engine is not None and self.takes_engine:
             more["engine"] = engine
@@ -305,6 +369,23 @@ class Entry(Generic[P]):
     def _refuse(self, ledger: Ledger | None) -> None:
         if ledger is not None:
             raise InvalidInput(f"{self.name!r} promises nothing; no ledger can pay for what it shows.")
+
+
+def spelled(value: object) -> str:
+    """A value of an option as text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def options_in(name: str) -> tuple[str, dict[str, str]]:
+    """The name of a learner or role, and the options behind it: `fi-dp:calibration=paper`."""
+    learner, colon, rest = name.partition(":")
+    pairs = [part.strip().partition("=") for part in rest.split(",")] if colon else []
+    options = {option: value for option, _, value in pairs}
+    if not all(option and value for option, _, value in pairs) or len(options) < len(pairs):
+        raise InvalidInput(
+            f"Options of a learner are written name:key=value,key=value, each key once; got {name!r}."
+        )
+    return learner, options
 
 
 class _Bare(str):

@@ -3,9 +3,9 @@ r"""BanditDP, Algorithm 3 of the paper, and its relatives: k ordered Hedge exper
 Now and then a round explores (bandit.py). Experts draw again after an exploration only; in between the slate stays. All
 of them are one policy (exploring.py):
 
-`bandit-dp`         only the expert that explored redraws ("own"), or all of them, as printed ("all");
-`bandit-direct`     everybody redraws in every round (the paper's appendix: regret of order T^(3/4));
-`bandit-presampled` exploring rounds are drawn before the first person comes, so that the rate can know their number;
+`bandit-dp`          only the expert that explored redraws ("own"), or all of them, as printed ("all");
+`draw="direct"`      everybody redraws in every round (the paper's appendix: regret of order T^(3/4));
+`draw="presampled"`  exploring rounds are drawn before the first person comes, so that the rate can know their number;
 `streeter-golovin-bandit`  the original: a redraw in every round, and no privacy.
 
 The cap on explorations is the same for everybody and decided by coins, so privacy does not rest on luck: there is no
@@ -49,7 +49,7 @@ from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
-from diminuendo.learners.hedge.constants import NOT_FOR_USE, Calibration, Resample
+from diminuendo.learners.hedge.constants import CALIBRATIONS, NOT_FOR_USE, Calibration, Resample
 from diminuendo.learners.hedge.exploring import ALL, EVERY, OWN, ExploringPolicy, Rules, share_of_rounds
 from diminuendo.learners.hedge.private_draws import PrivateDraws, as_planned, asked, claimed
 from diminuendo.privacy import curves
@@ -71,7 +71,7 @@ MOST_KEPT, CHUNK = 1 << 24, 1 << 20
 
 REDRAWERS: dict[Resample, int] = {"all": ALL, "own": OWN, "every": EVERY}
 
-DP, DIRECT, PRESAMPLED = "bandit-dp", "bandit-direct", "bandit-presampled"
+NAME = "bandit-dp"
 
 
 def delta_over_coins(later: int, explores: float, again: float, rate: float, epsilon: float) -> float:
@@ -104,6 +104,7 @@ def bandit_dp(
     exploring: float,
     cap: int | None,
     resample: Resample = "own",
+    explore_at: Sequence[int] | Ints | None = None,
     horizon: int,
     rate: float,
     epsilon: float,
@@ -112,7 +113,6 @@ def bandit_dp(
     ledger: Ledger | None = None,
     coins: Coins | None = None,
     patience: Patient = None,
-    name: str = DP,
 ) -> Learner:
     """Return BanditDP, Algorithm 3 of the paper: exploring Hedge experts with private draws. Bandit feedback.
 
@@ -139,6 +139,8 @@ def bandit_dp(
         0 is counted as pure, anything above as zCDP.
     visits : int, default 1
         Contribution bound: how many rounds of one user count.
+    explore_at : sequence of int, optional
+        Exploring rounds that were drawn beforehand, in place of `exploring` and `cap`; all experts redraw.
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
     coins : Coins, optional
@@ -179,10 +181,16 @@ def bandit_dp(
     cap = None if cap is None else _validate.whole(cap, 0, UNLIMITED, "cap")
     resample = _validate.one_of(resample, tuple(REDRAWERS), "resample")
     frame = Frame(
-        name, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
+        NAME, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
     )
     rounds, rate = _validate.positive_int(horizon, "horizon"), _validate.positive_float(rate, "rate")
     budget = Budget(epsilon, delta, frame.unit, constants.accountant_for(delta))
+    if explore_at is not None:
+        schedule = _checked_rounds(explore_at)
+        rules = Rules(0.0, len(schedule), ALL, schedule, True)
+        claim = claimed(frame, budget, rate, len(schedule) + 1, "Appendix B.2")
+        options = {"exploring": 0.0, "cap": len(schedule), "resample": "all", "explore_at": schedule.tolist()}
+        return _exploring(frame, rate, budget, rules, min(rounds - 1, len(schedule)), claim, options)
     most = rounds - 1  # redraws of one expert: none before the first round
     if resample != "every" and cap is not None:
         most = min(most, cap)
@@ -205,36 +213,13 @@ def bandit_dp(
     return _exploring(frame, rate, budget, rules, most, claim, options, average)
 
 
-def presampled_bandit(
-    n_items: int,
-    slots: int,
-    *,
-    explore_at: Sequence[int] | Ints,
-    horizon: int,
-    rate: float,
-    epsilon: float,
-    delta: float,
-    visits: int = 1,
-    ledger: Ledger | None = None,
-    coins: Coins | None = None,
-    patience: Patient = None,
-    name: str = PRESAMPLED,
-) -> Learner:
-    """Algorithm 3 with exploring rounds, `explore_at`, that were drawn beforehand: memory for delta."""
+def _checked_rounds(explore_at: Sequence[int] | Ints) -> Ints:
+    """Exploring rounds that were drawn beforehand: memory for delta."""
     given = np.asarray(explore_at)
     whole = given.ndim == 1 and (given.size == 0 or np.issubdtype(given.dtype, np.integer))
     if not whole or (given[:1] < 0).any() or (np.diff(given) <= 0).any() or (given >= 1 << 62).any():
         raise InvalidInput("explore_at must be rounds, counted from 0, each once and in order.")
-    schedule = given.astype(np.int64)
-    frame = Frame(
-        name, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
-    )
-    rounds, rate = _validate.positive_int(horizon, "horizon"), _validate.positive_float(rate, "rate")
-    budget = Budget(epsilon, delta, frame.unit, constants.accountant_for(delta))
-    rules = Rules(0.0, len(schedule), ALL, schedule, True)
-    claim = claimed(frame, budget, rate, len(schedule) + 1, "Appendix B.2")
-    options = {"explore_at": schedule.tolist()}
-    return _exploring(frame, rate, budget, rules, min(rounds - 1, len(schedule)), claim, options)
+    return given.astype(np.int64)
 
 
 def _exploring(
@@ -265,7 +250,6 @@ def calibrated(
     capped: bool | None = None,
     coins: Coins | None = None,
     ledger: Ledger | None = None,
-    name: str = DP,
 ) -> Learner:
     """With the paper's constants, or those that make the proved bound least.
 
@@ -282,7 +266,6 @@ def calibrated(
         cap=found.cap if capped else None,
         resample=resample,
         rate=found.rate,
-        name=name,
     )
     try:
         return as_planned(made, calibration, ledger)
@@ -302,14 +285,13 @@ def presampled(
     *,
     coins: Coins | None = None,
     ledger: Ledger | None = None,
-    name: str = PRESAMPLED,
 ) -> Learner:
     """Draw the exploring rounds with public coins, then take the rate that their number allows."""
     source, share = checked_coins(coins), constants.bandit(setting, calibration, "all").share
     if share * setting.rounds > MOST_KEPT:
         raise InvalidInput(
             f"About {share * setting.rounds:,.0f} exploring rounds would have to be kept in memory, more than "
-            f"{MOST_KEPT:,}. Use 'bandit-dp', which keeps none."
+            f"{MOST_KEPT:,}. Leave draw='presampled' out: 'bandit-dp' keeps none."
         )
     parts = []
     for first in range(0, setting.rounds, CHUNK):
@@ -317,62 +299,48 @@ def presampled(
         parts.append(first + np.flatnonzero((words >> np.uint64(11)) < share * 2.0**53))
     explore_at = np.concatenate(parts)
     rate = constants.presampled_rate(setting, calibration, len(explore_at))
-    made = presampled_bandit(**asked(setting, source, ledger), explore_at=explore_at, rate=rate, name=name)
+    made = bandit_dp(
+        **asked(setting, source, ledger), exploring=0.0, cap=None, explore_at=explore_at, rate=rate
+    )
     return as_planned(made, calibration, ledger)
 
 
-# Entries.
+def _variant(draw: str, calibration: Calibration) -> dict[str, Any]:
+    """The entry that draws otherwise, or with the paper's constants."""
+    summary = {
+        "online": "Algorithm 3 as printed, with the paper's own constants: often explores in every round",
+        "direct": "the paper's direct bandit: redraws in every round; shows why Algorithm 3 does not",
+        "presampled": "Algorithm 3 with exploring rounds drawn beforehand; memory grows with their number",
+    }[draw]
+    when = {
+        "direct": "to see why Algorithm 3 redraws so rarely",
+        "presampled": "to study exploring rounds drawn beforehand",
+    }
+    printed = calibration == "paper"
+    if printed and draw != "online":
+        summary += "; the paper's own constants"
+    fits: Any = partial(presampled, calibration=calibration)
+    if draw != "presampled":
+        fits = partial(calibrated, calibration=calibration, resample="every" if draw == "direct" else None)
+    return {
+        "summary": summary,
+        "advice": Advice(
+            "below ε" if printed else "(ε, δ)",
+            "T^(3/4)" if draw == "direct" else "T^(2/3)",
+            "scores",
+            NOT_FOR_USE if printed else when[draw],
+        ),
+        "fits": fits,
+    }
+
 
 BanditDp = Entry(
-    DP,
+    NAME,
     bandit_dp,
     reads=Payoffs.kinds,
     summary="the paper's Algorithm 3 with the best constants its budget allows; bandit",
     advice=Advice("(ε, δ)", "T^(2/3)", "scores", "with one reward per slate and millions of users"),
     fits=partial(calibrated, calibration="tight"),
-)
-
-BanditDpPaper = Entry(
-    "bandit-dp-paper",
-    partial(bandit_dp, name="bandit-dp-paper"),
-    reads=Payoffs.kinds,
-    summary="Algorithm 3 as printed, with the paper's own constants: often explores in every round",
-    advice=Advice("below ε", "T^(2/3)", "scores", NOT_FOR_USE),
-    fits=partial(calibrated, calibration="paper", name="bandit-dp-paper"),
-)
-
-DirectBandit = Entry(
-    DIRECT,
-    partial(bandit_dp, name=DIRECT),
-    reads=Payoffs.kinds,
-    summary="the paper's direct bandit: redraws in every round; shows why Algorithm 3 does not",
-    advice=Advice("(ε, δ)", "T^(3/4)", "scores", "to see why Algorithm 3 redraws so rarely"),
-    fits=partial(calibrated, calibration="tight", resample="every", name=DIRECT),
-)
-
-DirectBanditPaper = Entry(
-    "bandit-direct-paper",
-    partial(bandit_dp, name="bandit-direct-paper"),
-    reads=Payoffs.kinds,
-    summary="the direct bandit with the paper's own constants",
-    advice=Advice("below ε", "T^(3/4)", "scores", NOT_FOR_USE),
-    fits=partial(calibrated, calibration="paper", resample="every", name="bandit-direct-paper"),
-)
-
-PresampledBandit = Entry(
-    PRESAMPLED,
-    presampled_bandit,
-    reads=Payoffs.kinds,
-    summary="Algorithm 3 with exploring rounds drawn beforehand; memory grows with their number",
-    advice=Advice("(ε, δ)", "T^(2/3)", "scores", "to study exploring rounds drawn beforehand"),
-    fits=partial(presampled, calibration="tight"),
-)
-
-PresampledBanditPaper = Entry(
-    "bandit-presampled-paper",
-    partial(presampled_bandit, name="bandit-presampled-paper"),
-    reads=Payoffs.kinds,
-    summary="exploring rounds drawn beforehand, with the paper's own constants",
-    advice=Advice("below ε", "T^(2/3)", "scores", NOT_FOR_USE),
-    fits=partial(presampled, calibration="paper", name="bandit-presampled-paper"),
+    choices={"draw": ("online", "direct", "presampled")} | CALIBRATIONS,
+    vary=_variant,
 )

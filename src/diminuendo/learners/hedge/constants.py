@@ -32,6 +32,9 @@ Resample = Literal["all", "own", "every"]
 FASTEST = 1.0
 """Beyond this the bounds on the regret say nothing; a lower rate only helps privacy."""
 
+CALIBRATIONS: dict[str, tuple[str | bool, ...]] = {"calibration": ("tight", "paper")}
+"""The option of a learner that says where its constants come from."""
+
 NOT_FOR_USE = "to reproduce the paper; not for use"
 """When to take what has the paper's own constants."""
 

@@ -252,8 +252,10 @@ class ExploringPolicy(SecretScoresPolicy):
 
     def parameters(self) -> dict[str, Any]:
         """The public numbers that it was made with; exploring rounds drawn beforehand are only counted."""
-        kept = {name: option for name, option in self._options.items() if name != "explore_at"}
-        return kept | ({"explorations": len(self.rules.schedule)} if self.rules.presampled else {})
+        if not self.rules.presampled:
+            return dict(self._options)
+        kept = {name: self._options[name] for name in ("rate", "epsilon", "delta")}
+        return kept | {"explorations": len(self.rules.schedule)}
 
     def state(self) -> Any:
         """What experts have learned, and what is carried from round to round."""

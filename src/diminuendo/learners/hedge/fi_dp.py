@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 from diminuendo import _validate
 from diminuendo.learners.base.entry import Advice, Entry
@@ -23,7 +24,7 @@ from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
-from diminuendo.learners.hedge.constants import NOT_FOR_USE, Calibration
+from diminuendo.learners.hedge.constants import CALIBRATIONS, NOT_FOR_USE, Calibration
 from diminuendo.learners.hedge.full import FullInformationPolicy
 from diminuendo.learners.hedge.private_draws import FreeDraws, PrivateDraws, as_planned, asked, claimed
 from diminuendo.privacy.budget import Budget
@@ -47,7 +48,6 @@ def fi_dp(
     ledger: Ledger | None = None,
     coins: Coins | None = None,
     patience: Patient = None,
-    name: str = NAME,
 ) -> Learner:
     """Return FI-DP, Algorithm 2 of the paper: k ordered Hedge experts with private draws. Full information.
 
@@ -104,7 +104,7 @@ def fi_dp(
     (0.00127, 1.0)
     """
     frame = Frame(
-        name, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
+        NAME, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
     )
     rate = _validate.positive_float(rate, "rate")
     budget = Budget(epsilon, delta, frame.unit, constants.accountant_for(delta))
@@ -127,11 +127,10 @@ def calibrated(
     *,
     coins: Coins | None = None,
     ledger: Ledger | None = None,
-    name: str = NAME,
 ) -> Learner:
     """Algorithm 2 with the paper's rate, or the largest that the same budget allows."""
     rate = constants.full_information(setting, calibration)
-    made = fi_dp(**asked(setting, coins, ledger), rate=rate, name=name)
+    made = fi_dp(**asked(setting, coins, ledger), rate=rate)
     return as_planned(made, calibration, ledger)
 
 
@@ -189,6 +188,15 @@ def streeter_golovin_for(
     return streeter_golovin(setting.n_items, setting.slots, rate=min(constants.FASTEST, rate), coins=coins)
 
 
+def _with_calibration(calibration: Calibration) -> dict[str, Any]:
+    """The entry for another calibration than `tight`."""
+    return {
+        "summary": "Algorithm 2 with the paper's own rate: near random choice on real streams",
+        "advice": Advice("below ε", "√T / ε", "scores", NOT_FOR_USE),
+        "fits": partial(calibrated, calibration=calibration),
+    }
+
+
 FiDp = Entry(
     NAME,
     fi_dp,
@@ -197,16 +205,8 @@ FiDp = Entry(
     advice=Advice("(ε, δ)", "√T / ε", "scores", "for the paper's Algorithm 2 at its best"),
     fits=partial(calibrated, calibration="tight"),
     audited_on=((4, 1, 2),),
-)
-
-FiDpPaper = Entry(
-    "fi-dp-paper",
-    partial(fi_dp, name="fi-dp-paper"),
-    reads=READS,
-    summary="Algorithm 2 with the paper's own rate: near random choice on real streams",
-    advice=Advice("below ε", "√T / ε", "scores", NOT_FOR_USE),
-    fits=partial(calibrated, calibration="paper", name="fi-dp-paper"),
-    audited_on=((4, 1, 2),),
+    choices=CALIBRATIONS,
+    vary=_with_calibration,
 )
 
 StreeterGolovin = Entry(

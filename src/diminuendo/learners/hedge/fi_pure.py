@@ -44,7 +44,7 @@ from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.base.setting import Setting
-from diminuendo.learners.hedge.constants import NOT_FOR_USE, Calibration, checked
+from diminuendo.learners.hedge.constants import CALIBRATIONS, NOT_FOR_USE, Calibration, checked
 from diminuendo.learners.hedge.full import find_gains_of_slots, gains_of_slots
 from diminuendo.objectives.family import GainBuffer, Table, new_gain_buffer
 from diminuendo.objectives.person import largest_state
@@ -175,7 +175,6 @@ def fi_pure(
     ledger: Ledger | None = None,
     coins: Coins | None = None,
     patience: Patient = 0,
-    name: str = NAME,
 ) -> Learner:
     """Return Algorithm 2 with the purely private experts of Thakurta and Smith. Full information; real arithmetic only.
 
@@ -222,7 +221,7 @@ def fi_pure(
     private online learning in full-information and bandit settings, NIPS 26.
     """
     frame = Frame(
-        name, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
+        NAME, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
     )
     budget = Budget(_validate.positive_float(epsilon, "epsilon"), 0.0, frame.unit, "pure")
     rounds = _validate.positive_int(horizon, "horizon")
@@ -235,7 +234,6 @@ def calibrated(
     *,
     coins: Coins | None = None,
     ledger: Ledger | None = None,
-    name: str = NAME,
 ) -> Learner:
     """With the paper's curvature, or the one that makes our bound least. Delta is not used: it stays 0."""
     n, k, rounds, epsilon = setting.n_items, setting.slots, setting.rounds, setting.epsilon
@@ -246,8 +244,17 @@ def calibrated(
         curvature = best_curvature(1.0, math.sqrt(n), rounds, pure_noise(n, k, rounds, one_round))
     return fi_pure(
         n, k, horizon=rounds, epsilon=epsilon, curvature=curvature, visits=setting.visits, ledger=ledger,
-        coins=coins, name=name, **waiting(setting),
+        coins=coins, **waiting(setting),
     )  # fmt: skip
+
+
+def _with_calibration(calibration: Calibration) -> dict[str, Any]:
+    """The entry for another calibration than `tight`."""
+    return {
+        "summary": "Thakurta and Smith's experts with the paper's own curvature",
+        "advice": Advice("(ε, 0) in reals", "√(N³T/ε)", "sums", NOT_FOR_USE),
+        "fits": partial(calibrated, calibration=calibration),
+    }
 
 
 FiPure = Entry(
@@ -259,17 +266,8 @@ FiPure = Entry(
     fits=partial(calibrated, calibration="tight"),
     pure=True,
     audited_on=((2, 1, 4),),
-)
-
-FiPurePaper = Entry(
-    "fi-pure-paper",
-    partial(fi_pure, name="fi-pure-paper"),
-    reads=CompiledObjectives.kinds,
-    summary="Thakurta and Smith's experts with the paper's own curvature",
-    advice=Advice("(ε, 0) in reals", "√(N³T/ε)", "sums", NOT_FOR_USE),
-    fits=partial(calibrated, calibration="paper", name="fi-pure-paper"),
-    pure=True,
-    audited_on=((2, 1, 4),),
+    choices=CALIBRATIONS,
+    vary=_with_calibration,
 )
 
 

@@ -13,6 +13,7 @@ Assumes    for learning: users who read from the top (streams/clicks.py), much a
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.slates.blocks import WHICH_SLOT
 from diminuendo.learners.slates.likelihood import COUNT_VARIANCE
-from diminuendo.learners.slates.policy import first_slate, fits_without_noise, slate_learner
+from diminuendo.learners.slates.policy import first_slate, slate_learner
 from diminuendo.learners.slates.posterior import SlatePosterior
 from diminuendo.learners.slates.questions import Noise, Questions
 from diminuendo.offline.rules import SlateRules
@@ -125,6 +126,7 @@ def slate_clicks(
     absent: Iterable[int] = (),
     rules: SlateRules | None = None,
     exclusions: bool = False,
+    private: bool = True,
 ) -> Learner:
     """Return slate clicks: learns from noisy histograms of clicks, one release per slate. Click feedback.
 
@@ -158,6 +160,8 @@ def slate_clicks(
         What every slate satisfies.
     exclusions : bool, default False
         Whether users may exclude items. The feedback of users who are shown another slate for that is not counted.
+    private : bool, default True
+        False: the plan of that epsilon without noise; nothing is guaranteed.
 
     Returns
     -------
@@ -187,33 +191,20 @@ def slate_clicks(
         "slate-clicks", FirstClicks(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, prior=prior,
         prior_people=prior_people, ledger=ledger,
         coins=coins, patience=patience, contexts=contexts, absent=absent, rules=rules,
-        exclusions=exclusions, noisy=True,
+        exclusions=exclusions, noisy=private,
     )  # fmt: skip
 
 
-def slate_clicks_open(
-    n_items: int,
-    slots: int,
-    *,
-    horizon: int | None,
-    epsilon: float,
-    visits: int = 1,
-    prior: Any = None,
-    prior_people: int | None = None,
-    ledger: None = None,
-    coins: Coins | None = None,
-    patience: Patient = None,
-    contexts: Contexts | None = None,
-    absent: Iterable[int] = (),
-    rules: SlateRules | None = None,
-    exclusions: bool = False,
-) -> Learner:
-    """Learns from counts of clicks on slates without noise; plans as slate clicks would with that epsilon."""
-    return slate_learner(
-        "slate-clicks-open", FirstClicks(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits,
-        prior=prior, prior_people=prior_people, ledger=ledger, coins=coins, patience=patience, contexts=contexts,
-        absent=absent, rules=rules, exclusions=exclusions, noisy=False,
-    )  # fmt: skip
+def _open(private: bool) -> dict[str, Any]:
+    """The entry without noise."""
+    return {
+        "make": partial(slate_clicks, private=False),
+        "summary": "slate clicks without noise: what privacy costs; not private",
+        "advice": Advice("none", "-", "counts", "as what slate clicks could learn without noise"),
+        "private": False,
+        "pure": False,
+        "audited_on": (),
+    }
 
 
 SlateClicks = Entry(
@@ -225,15 +216,6 @@ SlateClicks = Entry(
     advice=Advice("(ε, 0)", "-", "counts", "first, with clicks"),
     pure=True,
     audited_on=(first_slate,),
-)
-
-OpenSlateClicks = Entry(
-    "slate-clicks-open",
-    slate_clicks_open,
-    reads=Clicks.kinds,
-    summary="slate clicks without noise: what privacy costs; click; not private",
-    slow=True,
-    advice=Advice("none", "-", "counts", "as what slate clicks could learn without noise"),
-    private=False,
-    fits=fits_without_noise(slate_clicks_open),
+    choices={"private": (True, False)},
+    vary=_open,
 )

@@ -17,7 +17,7 @@ Excludes   timing, and the memory of the process.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.entry import Fits, Shape, waiting
+from diminuendo.learners.base.entry import Shape
 from diminuendo.learners.base.frame import LONGEST, Frame
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Chooser
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import MenuPolicy
-from diminuendo.learners.base.setting import Setting, checked_prior
+from diminuendo.learners.base.setting import checked_prior
 from diminuendo.learners.health import Signal
 from diminuendo.learners.slates.blocks import (
     SlateBlock,
@@ -305,7 +305,11 @@ class SlatePolicy(MenuPolicy):
 
     def config(self) -> dict[str, Any]:
         """The epsilon that was asked for, and what is known of items beforehand."""
-        return {"epsilon": self._epsilon} | self._known.config()
+        return (
+            {"epsilon": self._epsilon}
+            | self._known.config()
+            | ({} if self._counts.noisy else {"private": False})
+        )
 
     def state(self) -> Any:
         """When learning began, and what the leading slate should earn."""
@@ -384,19 +388,6 @@ def slate_learner(
     about = f"{frame.slots} of {frame.n_items} items, {horizon or 'any number of'} rounds, "
     counts = PrivateCounts(cost=cost, ticks=questions.ticks, ledger=paid_on, name=name, about=about)
     return Learner(policy(frame, asked, counts, questions, known))
-
-
-def fits_without_noise(make: Callable[..., Learner]) -> Fits:
-    """For a setting, the learner that publishes what people said as it is: it plans by the setting's epsilon."""
-
-    def fits(setting: Setting, *, coins: Coins | None, ledger: Ledger | None) -> Learner:
-        return make(
-            setting.n_items, setting.slots, horizon=setting.rounds, epsilon=setting.epsilon, visits=setting.visits,
-            ledger=ledger, coins=coins, contexts=setting.contexts, rules=setting.rules,
-            exclusions=setting.exclusions, **waiting(setting),
-        )  # fmt: skip
-
-    return fits
 
 
 def first_slate(epsilon: float) -> Shape:

@@ -12,6 +12,7 @@ Assumes    for learning: users much alike in the long run, with values that a fe
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Payoffs
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
-from diminuendo.learners.slates.policy import first_slate, fits_without_noise, slate_learner
+from diminuendo.learners.slates.policy import first_slate, slate_learner
 from diminuendo.learners.slates.posterior import SlatePosterior
 from diminuendo.learners.slates.questions import Noise, Questions
 from diminuendo.offline.rules import SlateRules
@@ -89,6 +90,7 @@ def slate_totals(
     absent: Iterable[int] = (),
     rules: SlateRules | None = None,
     exclusions: bool = False,
+    private: bool = True,
 ) -> Learner:
     """Return slate totals: learns from noisy totals of rewards, one release per slate. Bandit feedback.
 
@@ -122,6 +124,8 @@ def slate_totals(
         What every slate satisfies.
     exclusions : bool, default False
         Whether users may exclude items. The feedback of users who are shown another slate for that is not counted.
+    private : bool, default True
+        False: the plan of that epsilon without noise; nothing is guaranteed.
 
     Returns
     -------
@@ -151,34 +155,20 @@ def slate_totals(
         "slate-totals", Totals(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, prior=prior,
         prior_people=prior_people, ledger=ledger,
         coins=coins, patience=patience, contexts=contexts, absent=absent, rules=rules,
-        exclusions=exclusions, noisy=True,
+        exclusions=exclusions, noisy=private,
     )  # fmt: skip
 
 
-def slate_totals_open(
-    n_items: int,
-    slots: int,
-    *,
-    horizon: int | None,
-    epsilon: float,
-    visits: int = 1,
-    prior: Any = None,
-    prior_people: int | None = None,
-    ledger: None = None,
-    coins: Coins | None = None,
-    patience: Patient = None,
-    contexts: Contexts | None = None,
-    absent: Iterable[int] = (),
-    rules: SlateRules | None = None,
-    exclusions: bool = False,
-) -> Learner:
-    """Learns from totals of slates without noise; plans as slate totals would with that epsilon."""
-    return slate_learner(
-        "slate-totals-open", Totals(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, prior=prior,
-        prior_people=prior_people, ledger=ledger,
-        coins=coins, patience=patience, contexts=contexts, absent=absent, rules=rules,
-        exclusions=exclusions, noisy=False,
-    )  # fmt: skip
+def _open(private: bool) -> dict[str, Any]:
+    """The entry without noise."""
+    return {
+        "make": partial(slate_totals, private=False),
+        "summary": "slate totals without noise: what privacy costs; not private",
+        "advice": Advice("none", "-", "counts", "as what slate totals could learn without noise"),
+        "private": False,
+        "pure": False,
+        "audited_on": (),
+    }
 
 
 SlateTotals = Entry(
@@ -190,15 +180,6 @@ SlateTotals = Entry(
     advice=Advice("(ε, 0)", "-", "counts", "first, with one reward per slate"),
     pure=True,
     audited_on=(first_slate,),
-)
-
-OpenSlateTotals = Entry(
-    "slate-totals-open",
-    slate_totals_open,
-    reads=Payoffs.kinds,
-    summary="slate totals without noise: what privacy costs; bandit; not private",
-    slow=True,
-    advice=Advice("none", "-", "counts", "as what slate totals could learn without noise"),
-    private=False,
-    fits=fits_without_noise(slate_totals_open),
+    choices={"private": (True, False)},
+    vary=_open,
 )

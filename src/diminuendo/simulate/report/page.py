@@ -14,6 +14,7 @@ from string import Template
 
 import diminuendo
 from diminuendo.learners import LEARNERS
+from diminuendo.learners.base.entry import options_in
 from diminuendo.privacy.sentence import factor, guarantee_sentence
 from diminuendo.simulate.hits import hits_table
 from diminuendo.simulate.report.contexts import contexts_section
@@ -172,7 +173,7 @@ def _who(run: Result) -> str:
     """A line that says whose promise follows."""
     asked = "" if run.asked_epsilon is None else f", asked for epsilon {run.asked_epsilon:g}"
     own = "" if run.played_by == run.learner else f" (played by {escaped(run.played_by)})"
-    origin = LEARNERS.origins.get(run.played_by)
+    origin = LEARNERS.origins.get(options_in(run.played_by)[0])
     plugin = (
         "" if origin is None else f"; from the plugin {escaped(origin.module)}, whose author answers for it"
     )

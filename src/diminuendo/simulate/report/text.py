@@ -13,6 +13,7 @@ import numpy as np
 
 from diminuendo._plugins import Origin
 from diminuendo.learners import LEARNERS
+from diminuendo.learners.base.entry import options_in
 from diminuendo.learners.base.replay import AT_ONCE
 from diminuendo.objectives import FAMILIES, NoisyOr
 from diminuendo.privacy.sentence import upwards
@@ -176,7 +177,7 @@ def outsiders(simulation: Simulation) -> list[Origin]:
     """The plugins that its learners, its people and their objective came from."""
     stream = simulation.stream
     found = [BUILTIN.origins.get(stream["name"]), FAMILIES.origins.get(stream["objective"])]
-    found += [LEARNERS.origins.get(run.played_by) for run in simulation.results]
+    found += [LEARNERS.origins.get(options_in(run.played_by)[0]) for run in simulation.results]
     return list(dict.fromkeys(origin for origin in found if origin is not None))
 
 

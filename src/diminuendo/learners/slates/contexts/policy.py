@@ -366,7 +366,11 @@ class GroupedSlatePolicy(MenuPolicy):
 
     def config(self) -> dict[str, Any]:
         """The epsilon that was asked for, and what is known of items beforehand."""
-        return {"epsilon": self._epsilon} | self._known.config()
+        return (
+            {"epsilon": self._epsilon}
+            | self._known.config()
+            | ({} if self._counts.noisy else {"private": False})
+        )
 
     def extra(self) -> dict[str, NDArray[Any]]:
         """The open blocks and their cells, who came, the groups, and what was learned about each."""
