@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import duckdb
 import numpy as np
-import pyarrow.csv
 
 from diminuendo import People, from_places, grid
 from diminuendo.types import Floats
@@ -26,8 +26,9 @@ def pickups(people: int) -> People:
 
 def uber(people: int) -> People:
     """Pickups in Manhattan against a fixed grid of 150 sites, served within 2 km."""
-    table = pyarrow.csv.read_csv(PICKUPS)
-    return _served(np.column_stack([table["lat"].to_numpy(), table["lon"].to_numpy()]), people, "uber")
+    with duckdb.connect() as database:
+        places = database.execute("SELECT lat, lon FROM read_csv($1)", [str(PICKUPS)]).fetchnumpy()
+    return _served(np.column_stack([places["lat"], places["lon"]]), people, "uber")
 
 
 def _made_up(people: int) -> People:

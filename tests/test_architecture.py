@@ -20,6 +20,7 @@ ORDER = [
         "_extras",
         "_plugins",
         "_compile_progress",
+        "_database",
         "_numba",
         "_validate",
         "_sparse",
@@ -174,6 +175,7 @@ def test_the_tree_is_in_the_order_of_imports() -> None:
         "_sparse",
         "_snapshots",
         "_compile_progress",
+        "_database",
         "_extras",
         "_cluster",
     }

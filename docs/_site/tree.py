@@ -22,7 +22,7 @@ ORDER = (
 WITH_FILES = ("learners", "learners/base", "learners/overlap")
 """Folders whose files are shown one by one."""
 WITHOUT = (
-    "audit/faults", "streams/tables", "privacy/books", "sums/strategies", "learners/base/rules", "learners/base/kept",
+    "audit/faults", "privacy/books", "sums/strategies", "learners/base/rules", "learners/base/kept",
     "service/store", "sums/chains/people",
 )  # fmt: skip
 """Folders without a line of their own."""

@@ -18,7 +18,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.kept import on_ray
 from diminuendo.learners.base.kept.engines import OnRay
 from diminuendo.learners.base.replay import replay_in_pieces
-from diminuendo.streams.tables.pieces import Pieces
+from diminuendo.streams.pieces import Pieces
 from tests.kit.fake_ray import FakeRay
 
 
@@ -40,7 +40,7 @@ HOW: dict[str, Any] = {"columns": ("user", "product", "stars"), "scale": (1, 5)}
 
 
 @pytest.mark.parametrize("labels", [True, False])
-@pytest.mark.parametrize("many", [1, 10, 97, 1000])
+@pytest.mark.parametrize("many", [10, 97, 1000])
 def test_pieces_are_the_people_of_the_file(labels: bool, many: int, tmp_path: Path) -> None:
     path = written(tmp_path / "shop.parquet", labels=labels)
     n_items = None if labels else 12
@@ -79,7 +79,7 @@ def test_a_replay_in_pieces_is_a_replay(tmp_path: Path) -> None:
     path = written(tmp_path / "shop.parquet", people=600)
     whole = dim.read(path, round="person", **HOW)
     slates = learner().replay(whole)
-    for many in (7, 250):
+    for many in (90, 250):
         played = list(replay_in_pieces(learner(), Pieces(path, people=many, **HOW)))
         np.testing.assert_array_equal(np.concatenate([one.slates for one in played]), slates)
         np.testing.assert_array_equal(np.concatenate([one.payoffs for one in played]), whole.values(slates))

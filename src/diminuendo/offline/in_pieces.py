@@ -28,7 +28,7 @@ from diminuendo.types import EMPTY_SLOT, Floats, Items, Progress
 
 
 class InPieces(Iterable[People], Protocol):
-    """People who come in pieces, as often as they are asked for (streams/tables/pieces.py)."""
+    """People who come in pieces, as often as they are asked for (streams/pieces.py)."""
 
     n_items: int
 

@@ -48,7 +48,7 @@ from diminuendo.streams.clicks import MODELS
 from diminuendo.streams.contexts import Contexts
 from diminuendo.streams.people import People
 from diminuendo.streams.per_day import PerDay
-from diminuendo.streams.tables.pieces import Pieces
+from diminuendo.streams.pieces import Pieces
 from diminuendo.types import FEEDBACKS, FeedbackKind, Floats, Progress
 
 Tell = Callable[[str, int], Progress]

@@ -38,7 +38,7 @@ from diminuendo.simulate.result import Result, ShownSoFar, cumulative
 from diminuendo.simulate.spending import spending
 from diminuendo.streams.clicks import click_words_of
 from diminuendo.streams.people import People, Stream
-from diminuendo.streams.tables.pieces import Pieces
+from diminuendo.streams.pieces import Pieces
 from diminuendo.types import FeedbackKind, Floats, Items, Progress
 
 Crowd = Stream | Pieces

@@ -17,7 +17,7 @@ from diminuendo.streams.people import Stream
 from diminuendo.types import Slate
 
 if TYPE_CHECKING:
-    from diminuendo.streams.tables.pieces import Pieces
+    from diminuendo.streams.pieces import Pieces
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,11 @@ from diminuendo.streams.synthetic import adversary, drift, sparse_display, taste
 from diminuendo.streams.was_read import ReadNote, WasRead
 
 if TYPE_CHECKING:
+    from diminuendo.streams.pieces import Pieces
     from diminuendo.streams.rows import from_ratings, from_table, read_ratings
-    from diminuendo.streams.tables.pieces import Pieces
 
-# pyarrow takes its time to load, and most streams do without.
-__getattr__, __dir__ = lazily(
-    __name__, {"rows": "from_ratings from_table read_ratings", "tables.pieces": "Pieces"}
-)
+# duckdb takes its time to load, and most streams do without.
+__getattr__, __dir__ = lazily(__name__, {"rows": "from_ratings from_table read_ratings", "pieces": "Pieces"})
 
 __all__ = [
     "BUILTIN",

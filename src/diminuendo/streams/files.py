@@ -18,7 +18,8 @@ from diminuendo.streams.people import People
 from diminuendo.streams.read_as import How, ReadAs
 from diminuendo.types import Progress
 
-RATINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
+JSON = (".json", ".jsonl", ".ndjson")
+RATINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", *JSON, *(f"{end}.gz" for end in JSON))
 SUFFIXES = (".npz", *RATINGS, ".txt", ".txt.gz")
 
 
@@ -30,7 +31,9 @@ def read(
     progress: Progress | None = None,
     **how: Unpack[How],
 ) -> People:
-    """People from a file: scipy CSR `.npz`, rows `.parquet`, `.csv` or `.tsv`, baskets `.txt` (text may be gzipped).
+    """People from a file: a scipy matrix `.npz`, rows `.parquet`, `.csv`, `.tsv` or `.json`, baskets `.txt`.
+
+    Text may be gzipped.
 
     Rows say who wants what, and perhaps how much and when. `how` they are read, by name: `columns`, `scale`, `time`,
     `round`, `keep_last`, `skip_bad`, `ignore_case`, `people_without`; see `ReadAs`. Columns that are not named are
@@ -50,7 +53,7 @@ def read(
     names, private = read_as.contexts, read_as.private_context
     try:
         if path.name.endswith(RATINGS):
-            from diminuendo.streams.rows import read_ratings  # here: pyarrow takes its time to load
+            from diminuendo.streams.rows import read_ratings  # here: duckdb takes its time to load
 
             return read_ratings(path, family, n_items=n_items, progress=progress, **how)
         if path.name.endswith((".txt", ".txt.gz")):

@@ -46,7 +46,7 @@ class Stream(ABC):
     was_read: WasRead | None = None
     """What was read of the table that they come from."""
     again: Callable[[], People] | None = None
-    """Reads these people again, where they are one piece of a large file (tables/pieces.py)."""
+    """Reads these people again, where they are one piece of a large file (pieces.py)."""
 
     @abstractmethod
     def __len__(self) -> int: ...

@@ -54,9 +54,9 @@ class ReadAs:
     they are guessed by their names. `scale`: the value that means nothing and the one that means everything.
     `keep_last`: where somebody has a thing twice with different values, the last one counts. `time`: the column that
     says when. `round`: "person", all rows of a person; "order" or "order:COLUMN"; "session" or "session:MINUTES", rows
-    of a person with no longer pause between them; "day". Else it follows from the rows (rounds.py). `skip_bad`: rows
+    of a person with no longer pause between them; "day". Else it follows from the rows (rows.py). `skip_bad`: rows
     that cannot be read are left out and counted. `ignore_case`: Tea and tea are one thing. `people_without`: how many
-    people to add who want nothing, spread evenly. `context`, `private_context`: what was known of people (columns.py).
+    people to add who want nothing, spread evenly. `context`, `private_context`: what was known of people (contexts.py).
     """
 
     columns: Sequence[str] | None = None

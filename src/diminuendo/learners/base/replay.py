@@ -65,7 +65,7 @@ class Played(NamedTuple):
 def replay_in_pieces(
     learner: Learner, pieces: Iterable[People], progress: Progress | None = None
 ) -> Iterator[Played]:
-    """The slates that `learner` shows to people who come in pieces (streams/tables/pieces.py), and their payoffs.
+    """The slates that `learner` shows to people who come in pieces (streams/pieces.py), and their payoffs.
 
     As `replay` shows them to all of them at once; but only one piece need be there at a time, besides what the learner
     keeps. Whatever needs the whole stream, as hindsight does, is not to be had.
