@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import duckdb
 import numpy as np
-import pyarrow.csv
 
 from diminuendo import People, from_places, grid
 
@@ -20,8 +20,9 @@ SOUTH, NORTH, WEST, EAST = 40.70, 40.82, -74.02, -73.93
 
 def uber(people: int) -> People:
     """Pickups in Manhattan against a fixed grid of 150 sites, served within 2 km."""
-    table = pyarrow.csv.read_csv(PICKUPS)
-    points = np.column_stack([table["lat"].to_numpy(), table["lon"].to_numpy()])
+    with duckdb.connect() as database:
+        places = database.execute("SELECT lat, lon FROM read_csv($1)", [str(PICKUPS)]).fetchnumpy()
+    points = np.column_stack([places["lat"], places["lon"]])
     inside = (points >= (SOUTH, WEST)).all(axis=1) & (points <= (NORTH, EAST)).all(axis=1)
     sites = grid(SOUTH, NORTH, WEST, EAST, 15, 10)
     return from_places(points[inside][:people], sites, reach_km=2.0, distance="flat", name="uber")

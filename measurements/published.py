@@ -14,8 +14,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
-import pyarrow.csv
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.spatial import Delaunay
@@ -173,11 +173,12 @@ def _runs(
 @cache
 def pickups(box: str) -> Floats:
     """Latitude and longitude of the pickups in Manhattan, or of those of April in the box of an experiment."""
-    table = pyarrow.csv.read_csv(PICKUPS)
-    places = np.column_stack([table["lat"].to_numpy(), table["lon"].to_numpy()])
+    with duckdb.connect() as database:
+        table = database.execute("SELECT lat, lon, ts FROM read_csv($1)", [str(PICKUPS)]).fetchnumpy()
+    places = np.column_stack([table["lat"], table["lon"]])
     if box == "Manhattan":
         return within(MANHATTAN, places)
-    in_april = places[table["ts"].to_numpy().astype("datetime64[M]") == np.datetime64("2014-04")]
+    in_april = places[table["ts"].astype("datetime64[M]") == np.datetime64("2014-04")]
     return within(FIRST_BOX if box == "first" else SECOND_BOX, in_april)
 
 

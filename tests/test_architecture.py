@@ -19,6 +19,7 @@ ORDER = [
         "_extras",
         "_plugins",
         "_compile_progress",
+        "_database",
         "_numba",
         "_validate",
         "_sparse",

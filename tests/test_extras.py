@@ -59,7 +59,7 @@ NEEDED = [
     ("cloudpickle", "import diminuendo; diminuendo.simulate.sweep", "simulate"),
     ("joblib", "import diminuendo.simulate", "simulate"),
     ("matplotlib", "import diminuendo.simulate.report", "simulate"),
-    ("pyarrow", "import diminuendo; diminuendo.from_ratings", "simulate"),
+    ("duckdb", "import diminuendo; diminuendo.from_ratings", "simulate"),
     (
         "asyncpg",
         "from diminuendo.service.store import open_store; open_store('postgresql://x/y')",
@@ -74,11 +74,11 @@ NEEDED = [
 ]
 """One place for each package. Each case starts a Python of its own."""
 ALSO_NEEDED = [
-    ("pyarrow", "import diminuendo.simulate", "simulate"),
+    ("duckdb", "import diminuendo.simulate", "simulate"),
     ("matplotlib", "import diminuendo.simulate.figures.prices", "simulate"),
     ("matplotlib", "import diminuendo.audit.figure", "simulate"),
     ("joblib", "import diminuendo.audit", "simulate"),
-    ("pyarrow", "from diminuendo.evaluate import Log; Log(2).table()", "simulate"),
+    ("duckdb", "from diminuendo.evaluate import Log; Log(2).write('log.parquet')", "simulate"),
 ]
 
 
@@ -105,7 +105,7 @@ except DiminuendoError as error:
         ("typer", ["--version"], "cli"),
         pytest.param("rich", ["learners"], "cli", marks=pytest.mark.slow),
         pytest.param("joblib", ["audit", "--quick"], "simulate", marks=pytest.mark.slow),
-        ("pyarrow", ["simulate", "msweb"], "simulate"),
+        ("duckdb", ["simulate", "msweb"], "simulate"),
         pytest.param(
             "matplotlib",
             ["plan", "--items", "5", "--slots", "1", "--rounds", "100", "--plot", "no.png"],
@@ -164,8 +164,8 @@ def test_other_failures_are_left_as_they_are() -> None:
     with pytest.raises(ModuleNotFoundError, match="no_such_package") as caught, extra("simulate"):
         import no_such_package  # type: ignore[import-not-found]  # noqa: F401
     assert not isinstance(caught.value, DiminuendoError)
-    with pytest.raises(MissingExtra, match="pyarrow"), extra("simulate"):
-        raise ModuleNotFoundError("No module named 'pyarrow.csv'", name="pyarrow.csv")
+    with pytest.raises(MissingExtra, match="duckdb"), extra("simulate"):
+        raise ModuleNotFoundError("No module named 'duckdb.typing'", name="duckdb.typing")
 
 
 @pytest.mark.skipif(not PROJECT.exists(), reason="not in a clone")

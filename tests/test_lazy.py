@@ -26,6 +26,7 @@ HEAVY = [
     "scipy.sparse",
     "scipy.special",
     "numba",
+    "duckdb",
     "pyarrow",
     "opendp",
     "matplotlib",

@@ -3,7 +3,7 @@
 Choosing and learning need numpy, scipy and numba alone. Whatever needs more imports it below `extra`:
 
     with extra("simulate"):
-        import pyarrow as pa
+        import duckdb
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EXTRAS = {
     "serve": ("starlette", "msgspec", "uvicorn", "uvloop", "httptools", "prometheus_client", "nacl"),
     "postgres": ("asyncpg",),
     "dp-accounting": ("dp_accounting",),
-    "simulate": ("matplotlib", "joblib", "cloudpickle", "pyarrow", "duckdb"),
+    "simulate": ("matplotlib", "joblib", "cloudpickle", "duckdb"),
 }
 """The packages that each extra brings, as in pyproject.toml."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from scipy import sparse
 
@@ -328,7 +329,7 @@ def test_continuous_choice() -> None:
     assert sum(tried(door, said) for said in [*ANSWERS, *objectives(), *heavy] for door in doors) > 300
 
 
-def test_logs() -> None:
+def test_logs(tmp_path: Path) -> None:
     refused = 0
     for answer in ANSWERS:
         log, decision = Log(slots=1), Decision(0, (0,), propensity=0.5)
@@ -338,7 +339,8 @@ def test_logs() -> None:
             refused += tried(Log.from_arrays, [[0]], [0.5], payoffs)
     for worth in (NUMBER, TEXT, [NUMBER], WHOLE):
         table = {"round": [0], "slate": [[0]], "propensity": [0.5], "payoff": [worth]}
-        refused += tried(Log.from_table, pa.table(table))
+        pa.parquet.write_table(pa.table(table), tmp_path / "log.parquet")
+        refused += tried(Log.read, tmp_path / "log.parquet")
     assert refused, "some answers are no payoffs"
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,15 +38,16 @@ def test_what_goes_in_comes_out() -> None:
     assert "private" in repr(log)
 
 
-def test_through_parquet() -> None:
-    log, file = small_log(6), io.BytesIO()
+def test_through_parquet(tmp_path: Path) -> None:
+    log, file = small_log(6), tmp_path / "it's a [log].parquet"
     log.add(Decision(9, (4,), None, 0.125), 1.0)
     log.add(Decision(12, (), None, 1.0))
-    pq.write_table(log.table(), file)
-    again = Log.from_table(pq.read_table(io.BytesIO(file.getvalue())))
+    log.write(file)
+    again = Log.read(file)
     assert again.shown() == log.shown()
     for name in ("rounds", "slates", "propensities", "payoffs"):
         np.testing.assert_array_equal(getattr(again, name), getattr(log, name))
+    assert pq.read_table(file)["payoff"].to_pylist()[-2:] == [1.0, None], "not answered is not nothing"
     again.add(Decision(13, (1, 2), None, 0.5))
     assert len(again) == len(log) + 1
 
@@ -140,13 +141,14 @@ def test_odd_answers_neither_stop_nor_bias(said: Any, counts: float) -> None:
     assert log.payoffs.tolist() == [counts] * 2, "it was her answer"
 
 
-def test_answers_come_to_a_log_that_was_kept_in_a_file() -> None:
+def test_answers_come_to_a_log_that_was_kept_in_a_file(tmp_path: Path) -> None:
     """Also after a restart of a learner, from when on rounds are counted anew."""
     log, decisions = Log(1), [*chosen(3), *chosen(2, life=7)]
     for decision in decisions:
         log.add(decision)
     log.answer(decisions[0], 0.0)
-    again = Log.from_table(log.table())
+    log.write(tmp_path / "log.parquet")
+    again = Log.read(tmp_path / "log.parquet")
     for decision in decisions:
         again.answer(decision, 1.0)
     assert again.payoffs.tolist() == [0, 1, 1, 1, 1]
@@ -189,16 +191,24 @@ def test_rounds_that_cannot_be(given: tuple[Any, ...], match: str) -> None:
     assert len(log) == 0
 
 
-def test_tables_that_cannot_be() -> None:
+def test_tables_that_cannot_be(tmp_path: Path) -> None:
+    def read(table: dict[str, Any]) -> Log:
+        pq.write_table(pa.table(table), tmp_path / "log.parquet")
+        return Log.read(tmp_path / "log.parquet")
+
     with pytest.raises(InvalidInput, match="slates"):
         Log.from_arrays([0, 1], [1.0, 1.0], [0.0, 0.0])
     with pytest.raises(InvalidInput, match="3 propensities"):
         Log.from_arrays([[0], [1]], [1.0, 1.0, 1.0], [0.0, 0.0])
     with pytest.raises(InvalidInput, match="missing: slate, propensity, payoff"):
-        Log.from_table(pa.table({"round": [1]}))
+        read({"round": [1]})
     fractions = {"round": [0], "slate": [[0.5, 1.0]], "propensity": [0.5], "payoff": [1.0]}
     with pytest.raises(InvalidInput, match="whole numbers"):
-        Log.from_table(pa.table(fractions))
+        read(fractions)
+    (tmp_path / "log.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InvalidInput, match=r"log\.parquet cannot be read") as refused:
+        Log.read(tmp_path / "log.parquet")
+    assert refused.value.__context__ is None
     with pytest.raises(InvalidInput, match="stretch"):
         small_log()[3]  # type: ignore[index]
     with pytest.raises(InvalidInput, match="decision"):

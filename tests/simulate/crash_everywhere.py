@@ -11,8 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from diminuendo.simulate import store, sweep
 from diminuendo.simulate.task import Run
 from diminuendo.streams import taste_groups
@@ -37,7 +35,7 @@ def dying(chances: int) -> None:
 
         return changed
 
-    for module, name in ((pq, "write_table"), (os, "replace"), (Path, "unlink"), (Path, "mkdir")):
+    for module, name in ((store, "write_parquet"), (os, "replace"), (Path, "unlink"), (Path, "mkdir")):
         setattr(module, name, fatal(getattr(module, name)))
 
 

@@ -45,6 +45,7 @@ def test_a_row_says_all_that_a_result_does() -> None:
     named = {f"key {number}": result for number, result in enumerate(found)}
     assert results_in(as_rows(named), set(named)) == named
     assert results_in(as_rows(named), {"key 1"}) == {"key 1": found[1]}
+    assert results_in(json.loads(json.dumps(as_rows(named))), set(named)) == named
 
 
 def test_what_was_finished_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,13 +146,13 @@ def test_death_at_any_change_of_a_file_loses_and_doubles_nothing(tmp_path: Path)
 
 def test_files_that_are_damaged_or_foreign_are_passed_over_and_said(tmp_path: Path) -> None:
     first = simulate(PEOPLE, slots=3, seeds=1, out=tmp_path)
-    (tmp_path / "rows" / "cut.parquet").write_bytes((tmp_path / "results.parquet").read_bytes()[:-100])
-    pq.write_table(pa.table({"key": ["a"], "other": [1]}), tmp_path / "rows" / "foreign.parquet")
+    (tmp_path / "rows" / "cut.json").write_text('{"key": "a", "vers')
+    (tmp_path / "rows" / "foreign.json").write_text('{"key": "a", "other": 1}')
     with pytest.warns(UserWarning, match="passed over") as said:
         assert timeless(simulate(PEOPLE, slots=3, seeds=1, out=tmp_path)) == timeless(first)
     heard = " ".join(str(note.message) for note in said)
-    assert "cut.parquet" in heard
-    assert "foreign.parquet" in heard
+    assert "cut.json" in heard
+    assert "foreign.json" in heard
     assert len(list((tmp_path / "rows").glob("*"))) == 2, "not ours to remove"
     for path in (tmp_path / "rows").glob("*"):
         path.unlink()

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,9 +14,7 @@ from hypothesis import strategies as st
 import diminuendo as dim
 from diminuendo.errors import InvalidInput
 from diminuendo.streams import ReadNote
-from diminuendo.streams.read_as import Round
-from diminuendo.streams.tables.rounds import DAY, MINUTE, rounds_of, sessions
-from diminuendo.streams.tables.times import times_of
+from tests.kit.moments import moments
 
 ROWS = [
     ("ada", "tea", "2024-05-03 09:00", "7"),
@@ -145,10 +142,10 @@ def test_numbers_that_are_no_times_put_orders_in_order_and_tell_no_sessions() ->
 )
 def test_dates_as_people_write_them(written: list[str], months: list[int] | None) -> None:
     """What may be May or January is not guessed."""
-    times = times_of(pa.chunked_array([written]), "f.csv", "day")
-    assert times.real == (months is not None)
-    assert times.wrong.all() == (months is None)
-    assert months is None or [moment.as_py().month for moment in times.column] == months
+    are_times, read = moments(written)
+    assert are_times == (months is not None)
+    expected: list[int | None] = [None] * len(written) if months is None else [*months]
+    assert [moment and moment.month for moment in read] == expected
 
 
 def test_a_column_of_times_that_cannot_be_read_is_not_silently_ignored() -> None:
@@ -200,24 +197,33 @@ def test_contexts_are_those_of_the_round() -> None:
     minutes=st.integers(1, 300),
 )
 def test_sessions_and_days_against_a_loop(rows: list[tuple[int, int]], minutes: int) -> None:
-    person, when = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
-    ticks = when * MINUTE
-    open_sessions: dict[int, tuple[int, int]] = {}
-    expected, count = {}, 0
+    visits: dict[int, tuple[int, int]] = {}
+    expected, firsts = dict[int, list[str]](), list[int]()
     for row in sorted(range(len(rows)), key=lambda row: rows[row][1]):
         who, minute = rows[row]
-        last, number = open_sessions.get(who, (-(10**9), -1))
+        last, number = visits.get(who, (-(10**9), -1))
         if minute - last > minutes:
-            number, count = count, count + 1
-        open_sessions[who] = minute, number
-        expected[row] = number
-    found = sessions(person, ticks, minutes)
-    pairs = {(int(found[row]), expected[row]) for row in range(len(rows))}
-    assert len(pairs) == count == len(np.unique(found)), "the same rows are together"
-    rounds = rounds_of(Round("session", minutes=minutes), person, None, ticks)
-    first = [min(when[rounds.of_row == number]) for number in range(count)]
-    assert first == sorted(first), "in the order of time"
-    assert (rounds.person[rounds.of_row] == person).all()
-    days = rounds_of(Round("day"), person, None, ticks)
-    together = {(int(who), int(tick // DAY)) for who, tick in zip(person, ticks, strict=True)}
-    assert len(days.person) == len(together)
+            number = len(firsts)
+            firsts.append(minute)
+        visits[who] = minute, number
+        expected.setdefault(number, []).append(str(row))
+    start = 1_714_521_600  # midnight; the number of a row is its item
+    table = {
+        "who": [who for who, _ in rows],
+        "what": [f"{row}" for row in range(len(rows))],
+        "at": [start + 60 * minute for _, minute in rows],
+    }
+    asked: dict[str, Any] = {"columns": ("who", "what"), "time": "at"}
+    people = dim.from_table(table, round=f"session:{minutes}", **asked)
+    sessions = [wanted for _, wanted in said(people)]
+    assert sorted(map(sorted, sessions)) == sorted(map(sorted, expected.values())), (
+        "the same rows are together"
+    )
+    begun = [min(rows[int(row)][1] for row in wanted) for wanted in sessions]
+    assert begun == sorted(firsts), "in the order of time"
+    assert people.persons is not None
+    whose = [{rows[int(row)][0] for row in wanted} for wanted in sessions]
+    assert all(len(each) == 1 for each in whose)
+    assert len(set(people.persons.tolist())) == len({who for who, _ in rows})
+    days = dim.from_table(table, round="day", **asked)
+    assert len(days) == len({(who, minute // (24 * 60)) for who, minute in rows})

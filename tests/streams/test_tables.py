@@ -18,7 +18,7 @@ import diminuendo as dim
 from diminuendo.errors import InvalidInput
 from diminuendo.streams import ReadAs, ReadNote
 from diminuendo.streams.column_names import guesses, roles
-from diminuendo.streams.tables.times import times_of
+from tests.kit.moments import moments
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def test_who_and_what_are_enough(mark: str, name: str, tmp_path: Path) -> None:
     assert wishes(people) == [[1, 1], [1, 0]], "wanted, once, however often it is there"
     assert people.was_read is not None
     assert people.was_read.repeated == 1
-    assert "Every row is a thing that she wanted." in str(people.was_read)
+    assert "Every row is an item that the user wanted." in str(people.was_read)
 
 
 def test_who_and_what_of_parquet(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_messy_table(tmp_path: Path) -> None:
     assert people.persons is None
     assert str(people.was_read).splitlines() == [
         "orders.csv: 5 rows, with Customer ID as person, SKU as item (guessed by their names; --columns and --time say "
-        "otherwise). Every row is a thing that she wanted.",
+        "otherwise). Every row is an item that the user wanted.",
         "Columns that are not used: Product Name, Unit Price, Created At.",
         "There are semicolons between its columns.",
         "Of its lines 2 are empty, or end within quotation marks.",
@@ -341,10 +341,9 @@ def test_a_quotation_mark_that_is_not_closed(tmp_path: Path) -> None:
     ],
 )
 def test_times_with_two_digits_for_the_year_or_with_am_and_pm(written: str, meant: str | None) -> None:
-    times = times_of(pa.chunked_array([[written, "5/30/2024"]]), "orders.csv", "day")
-    assert times.wrong.tolist() == [meant is None, False]
-    if meant is not None:
-        assert times.column[0].as_py() == datetime.fromisoformat(meant).replace(tzinfo=UTC)
+    _, (read, filler) = moments([written, "5/30/2024"])
+    assert read == (meant and datetime.fromisoformat(meant).replace(tzinfo=UTC))
+    assert filler == datetime(2024, 5, 30, tzinfo=UTC)
 
 
 def test_returns_are_no_wishes(tmp_path: Path) -> None:

@@ -278,9 +278,10 @@ def streams_command(plugin: Plugins = None) -> None:
     console.print(table)
     console.print(
         "Files: scipy CSR [bold].npz[/] (row = user, column = item, value in [0, 1]); tables "
-        "[bold].csv[/], [bold].tsv[/] (also .gz), [bold].parquet[/] with rows that say who wants what; baskets "
-        "[bold].txt[/], [bold].txt.gz[/], one line of item numbers per user. Contexts, features of users "
-        "on arrival: other columns of tables; for the others, NAME.contexts.csv beside the file."
+        "[bold].csv[/], [bold].tsv[/], [bold].json[/] (also .gz), [bold].parquet[/] with rows that say "
+        "who wants what; baskets [bold].txt[/], [bold].txt.gz[/], one line of item numbers per user. "
+        "Contexts, features of users on arrival: other columns of tables; for the others, "
+        "NAME.contexts.csv beside the file."
     )
 
 

@@ -13,17 +13,14 @@ slates to which few respond: such a round earns 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._extras import extra
 from diminuendo.errors import InvalidInput
 from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items, Slate, sound
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 COLUMNS = ("round", "slate", "propensity", "payoff")
 """The columns of a table. A payoff is null where nobody has answered yet."""
@@ -220,33 +217,52 @@ class Log:
             made._append(round_, slate, chance, None if np.isnan(worth) else worth, life)
         return made
 
-    def table(self) -> pa.Table:
-        """Return the log as a table for `pyarrow.parquet.write_table`. As private as users' feedback."""
-        with extra("simulate"):
-            import pyarrow as pa  # here, because it takes its time to load
+    def write(self, path: str | Path) -> None:
+        """Write a Parquet file, which `Log.read` reads. It is as private as what people said.
 
-        lives = [life for life, _ in self._rounds]
-        payoffs = [logged.payoff for logged in self._rounds.values()]
-        kinds = (pa.int64(), pa.list_(pa.int32(), self.slots), pa.float64(), pa.float64(), pa.int64())
-        parts = (self.rounds, self.slates.tolist(), self.propensities, payoffs, lives)
-        arrays = [pa.array(part, type=kind) for part, kind in zip(parts, kinds, strict=True)]
-        return pa.Table.from_arrays(arrays, names=[*COLUMNS, LIFE])
+        Columns: round, slate (a list of items, -1 for an empty slot), propensity, payoff (null if there is no answer
+        yet) and life (`types.Decision.life`; null if it is not known).
+        """
+        from diminuendo._database import literal, private_database  # here: duckdb takes its time to load
+
+        lives, payoffs = [life for life, _ in self._rounds], [row.payoff for row in self._rounds.values()]
+        columns = {
+            "round": self.rounds,
+            "propensity": self.propensities,
+            "payoff": np.ma.masked_invalid(np.array(payoffs, dtype=np.float64)),
+            LIFE: np.ma.masked_array(
+                np.array([life or 0 for life in lives], dtype=np.int64), [life is None for life in lives]
+            ),
+        } | {f"s{slot}": items for slot, items in enumerate(self.slates.T)}
+        slate = f"[{', '.join(f's{slot}' for slot in range(self.slots))}]::INTEGER[{self.slots}]"
+        path = Path(path).resolve()
+        with private_database(path) as (database, _, _):
+            database.register("rounds", columns)
+            database.execute(
+                f"COPY (SELECT round, {slate} AS slate, propensity, payoff, {LIFE} FROM rounds) TO "
+                f"{literal(str(path))} (FORMAT parquet, COMPRESSION zstd)"
+            )
 
     @classmethod
-    def from_table(cls, table: pa.Table) -> Self:
-        """Return the log of a table that `table` returned; slates may be lists of different lengths."""
-        if missing := [name for name in COLUMNS if name not in table.column_names]:
+    def read(cls, path: str | Path) -> Self:
+        """A log from a Parquet file as `write` writes it; slates may be lists of different lengths."""
+        from diminuendo._database import read_parquet  # here: duckdb takes its time to load
+
+        kinds, table = read_parquet(Path(path))
+        if missing := [name for name in COLUMNS if name not in kinds]:
             raise InvalidInput(f"A log has the columns {', '.join(COLUMNS)}; missing: {', '.join(missing)}.")
-        listed = table["slate"].to_pylist()
-        if not all(slate is not None and all(type(item) is int for item in slate) for slate in listed):
+        rounds, slates, chances, payoffs = ([row[name] for row in table] for name in COLUMNS)
+        if not all(slate is not None and all(type(item) is int for item in slate) for slate in slates):
             raise InvalidInput(
                 "Some slates are missing, or their items are no whole numbers. A slate in which nothing was shown is "
                 "an empty list."
             )
-        rows = _padded(listed, max(map(len, listed), default=1))
-        chances, payoffs, rounds = (table[name].to_numpy() for name in ("propensity", "payoff", "round"))
-        lives = table[LIFE].to_pylist() if LIFE in table.column_names else None
-        return cls.from_arrays(rows, chances, payoffs, rounds, lives)
+        if not all(type(number) is int for number in rounds):
+            raise InvalidInput("Some rounds have no whole number.")
+        rows = _padded(slates, max(map(len, slates), default=1))
+        worths = [np.nan if payoff is None else payoff for payoff in payoffs]
+        lives = [row[LIFE] for row in table] if LIFE in kinds else None
+        return cls.from_arrays(rows, chances, worths, np.array(rounds, dtype=np.int64), lives)
 
     def shown(self) -> list[Slate]:
         """Return the slates as tuples, without empty slots."""

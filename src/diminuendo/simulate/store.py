@@ -1,7 +1,7 @@
 """The store of a sweep's results on disk, from which it goes on where it stopped, however it was stopped.
 
     results.parquet      one row for each finished run, under its key; rows of all sweeps in this folder
-    rows/KEY.parquet     a row that was just finished; moved into results.parquet when a sweep begins and ends
+    rows/KEY.json        a row that was just finished; moved into results.parquet when a sweep begins and ends
     hindsight/KEY.json   what hindsight and chance reach
 
 A file appears whole or not at all: it is written under another name first, and then renamed. Rows that were moved are
@@ -16,14 +16,13 @@ import os
 import tempfile
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from diminuendo._database import read_parquet, write_parquet
 from diminuendo.errors import InvalidInput
 from diminuendo.simulate.benchmarks import Benchmarks
 from diminuendo.simulate.result import Result, Shown
@@ -34,28 +33,29 @@ try:
 except ImportError:  # no file locks of this kind on the system: two sweeps in one folder are not noticed
     fcntl = None  # type: ignore[assignment]  # a module or nothing; checked before use
 
-_TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
 _KINDS = {
-    "str": _TEXT,
-    "FeedbackKind": _TEXT,
-    "State": _TEXT,
-    "int": _WHOLE,
-    "float": _REAL,
-    "float | None": _REAL,
-    "list[int]": pa.list_(_WHOLE),
-    "list[float]": pa.list_(_REAL),
-    "list[list[float]]": pa.list_(pa.list_(_REAL)),
-    "dict[str, Any]": _TEXT,  # as JSON
-    "list[dict[str, Any]]": _TEXT,  # as JSON
+    "str": "VARCHAR",
+    "FeedbackKind": "VARCHAR",
+    "State": "VARCHAR",
+    "int": "BIGINT",
+    "float": "DOUBLE",
+    "float | None": "DOUBLE",
+    "list[int]": "BIGINT[]",
+    "list[float]": "DOUBLE[]",
+    "list[list[float]]": "DOUBLE[][]",
+    "dict[str, Any]": "VARCHAR",  # as JSON
+    "list[dict[str, Any]]": "VARCHAR",  # as JSON
 }
-"""How what a Result declares is kept on disk."""
-_KINDS["Shown"] = pa.struct({field.name: _KINDS[str(field.type)] for field in fields(Shown)})
+"""The DuckDB types of what a Result declares."""
+_KINDS["Shown"] = f"STRUCT({', '.join(f'{field.name} {_KINDS[str(field.type)]}' for field in fields(Shown))})"
 _AS_JSON = [field.name for field in fields(Result) if "dict" in str(field.type)]
 
-SCHEMA = pa.schema(
-    {"key": _TEXT, "version": _TEXT} | {field.name: _KINDS[str(field.type)] for field in fields(Result)}
-)
+SCHEMA = {"key": "VARCHAR", "version": "VARCHAR"} | {
+    field.name: _KINDS[str(field.type)] for field in fields(Result)
+}
 """A row: the fields of a Result under its key, and the code that made it."""
+
+Row: TypeAlias = dict[str, Any]
 
 _UNFINISHED = ".unfinished-"
 """The names of files that are being written begin with this."""
@@ -122,7 +122,7 @@ class ResultStore:
         if self._out is None or not task.stream_slice.fingerprint:
             return
         if isinstance(found, Result):
-            _put(self._out / "rows" / f"{task.key}.parquet", as_rows({task.key: found}))
+            _put(self._out / "rows" / f"{task.key}.json", json.dumps(as_rows({task.key: found})[0]) + "\n")
         else:
             _put(self._out / "hindsight" / f"{task.key}.json", json.dumps(asdict(found)) + "\n")
 
@@ -134,28 +134,29 @@ class ResultStore:
         if self._out is not None and lasting:
             self._compact(as_rows(lasting))
 
-    def _compact(self, newest: Any = None) -> None:
+    def _compact(self, newest: Sequence[Row] = ()) -> None:
         """Move all rows into one table, each once."""
         assert self._out is not None
-        ours, tables = [], [] if newest is None else [newest]
-        for part in sorted((self._out / "rows").glob("*.parquet")):
-            found = read_rows(part)
-            if found is None:
+        ours, rows = list[Path](), list(newest)
+        for part in sorted((self._out / "rows").glob("*")):
+            row = _read_row(part)
+            if row is None:
                 _passed_over(part)
                 continue
             ours.append(part)
-            tables.append(found)
-        if tables:
-            path = self._out / "results.parquet"
-            _put(path, each_once([*tables, _table(path)]))
+            rows.append(row)
+        path = self._out / "results.parquet"
+        old = _table(path)
+        if rows:
+            _put(path, list({row["key"]: row for row in reversed([*rows, *old])}.values()))
         for part in ours:
             part.unlink(missing_ok=True)
 
 
 def finished_runs(out: Path) -> int:
     """How many finished runs a folder holds."""
-    keys = set(keys_of(_table(out / "results.parquet")))
-    return len(keys | {path.stem for path in (out / "rows").glob("*.parquet")})
+    keys = {row["key"] for row in _table(out / "results.parquet")}
+    return len(keys | {path.stem for path in (out / "rows").glob("*.json")})
 
 
 def _locked(out: Path) -> int:
@@ -173,13 +174,13 @@ def _locked(out: Path) -> int:
 
 
 def _put(path: Path, content: Any) -> None:
-    """Write a file with this table or text; it is whole and on disk when this returns."""
+    """Write a file with this text, or these rows; it is whole and on disk when this returns."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_UNFINISHED, delete=False) as file:
         try:
             if isinstance(content, str):
                 file.write(content.encode())
             else:
-                pq.write_table(content, file, compression="zstd")
+                write_parquet(Path(file.name), SCHEMA, content)
             file.flush()
             os.fsync(file.fileno())
             os.replace(file.name, path)
@@ -188,64 +189,51 @@ def _put(path: Path, content: Any) -> None:
             raise
 
 
-def _table(path: Path) -> Any:
+def _table(path: Path) -> list[Row]:
     """The rows in results.parquet so far. A file of somebody else is refused, not overwritten."""
     if not path.exists():
-        return SCHEMA.empty_table()
-    found = read_rows(path)
-    if found is None:
+        return []
+    rows = None
+    with suppress(InvalidInput):
+        kinds, rows = read_parquet(path)
+    if rows is None or kinds != SCHEMA:
         raise InvalidInput(
             f"{path} does not hold rows of simulations as this version writes them; move it away, or choose another "
             "folder."
         )
-    return found
+    return rows
+
+
+def _read_row(path: Path) -> Row | None:
+    """The row in a file; None where the file is damaged or holds something else."""
+    with suppress(OSError, ValueError):
+        row = json.loads(path.read_text())
+        if isinstance(row, dict) and row.keys() == SCHEMA.keys():
+            return row
+    return None
 
 
 def _passed_over(path: Path) -> None:
     warnings.warn(f"{path} is damaged or not ours; it is passed over.", stacklevel=3)
 
 
-def as_rows(results: dict[str, Result]) -> Any:
-    """A table of results under their keys."""
-    rows = [
-        vars(result)
-        | {"key": key, "version": code_version(), "shown": vars(result.shown)}
+def as_rows(results: dict[str, Result]) -> list[Row]:
+    """Results under their keys, as rows of the table."""
+    return [
+        {"key": key, "version": code_version()}
+        | vars(result)
+        | {"shown": vars(result.shown)}
         | {name: json.dumps(getattr(result, name)) for name in _AS_JSON}
         for key, result in results.items()
     ]
-    return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def results_in(table: Any, keys: set[str]) -> dict[str, Result]:
-    """The results in the table that have one of these keys."""
-    numbers = [number for number, key in enumerate(keys_of(table)) if key in keys]
-    found = {}
-    for row in table.take(numbers).to_pylist() if numbers else []:
-        key, _ = row.pop("key"), row.pop("version")
-        read = {name: json.loads(row[name]) for name in _AS_JSON}
-        found[key] = Result(**row | read | {"shown": Shown(**row["shown"])})
-    return found
-
-
-def keys_of(table: Any) -> list[str]:
-    """The key of each row."""
-    keys: list[str] = table.column("key").to_pylist()
-    return keys
-
-
-def read_rows(path: Path) -> Any:
-    """The table in a file; None where the file is damaged or holds something else."""
-    try:
-        found = pq.read_table(path)
-    except (pa.ArrowException, OSError):
-        return None
-    return found if found.schema.equals(SCHEMA) else None
-
-
-def each_once(tables: Sequence[Any]) -> Any:
-    """Rows of all tables; of those with the same key the first."""
-    every = pa.concat_tables(tables)
-    first: dict[str, int] = {}
-    for number, key in enumerate(keys_of(every)):
-        first.setdefault(key, number)
-    return every.take(list(first.values()))
+def results_in(rows: Iterable[Row], keys: set[str]) -> dict[str, Result]:
+    """The results in these rows that have one of these keys."""
+    results = {}
+    for row in rows:
+        if row["key"] in keys:
+            values = {name: row[name] for name in SCHEMA if name not in ("key", "version")}
+            values |= {name: json.loads(row[name]) for name in _AS_JSON} | {"shown": Shown(**row["shown"])}
+            results[row["key"]] = Result(**values)
+    return results

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from diminuendo.streams.mapped import out_of_core
     from diminuendo.streams.rows import from_ratings, from_table, read_ratings
 
-# DuckDB and pyarrow take their time to load, and most streams do without.
+# DuckDB takes its time to load, and most streams do without.
 __getattr__, __dir__ = lazily(
     __name__, {"rows": "from_ratings from_table read_ratings", "mapped": "out_of_core"}
 )

@@ -14,71 +14,30 @@ from typing import NamedTuple
 from diminuendo.errors import InvalidInput
 from diminuendo.streams.read_as import COLUMNS, ReadAs
 
-NUMBERS = ("", "id", "no", "nr", "num", "number", "code", "key", "ref", "uuid", "guid", "hash")
+NUMBERS = "id no nr num number code key ref uuid guid hash"
 """What a name may end in that names somebody or something by a number."""
-LABELS = ("name", "label", "title")
+LABELS = "name label title"
 SUBJECTS = {
-    "person": (
-        *("person", "customer", "user", "client", "visitor", "member", "shopper", "buyer", "subscriber"),
-        *("household", "account", "cust", "email"),
-    ),
-    "item": (
-        *(
-            "item",
-            "sku",
-            "product",
-            "article",
-            "asin",
-            "isbn",
-            "ean",
-            "gtin",
-            "upc",
-            "stockcode",
-            "film",
-            "movie",
-        ),
-        *("book", "song", "track", "title", "page", "url"),
-    ),
-    "order": (
-        "order",
-        "invoice",
-        "basket",
-        "cart",
-        "transaction",
-        "receipt",
-        "purchaseid",
-        "session",
-        "visit",
-    ),
-    "value": ("value", "rating", "stars", "score"),
-    "quantity": ("quantity", "qty"),
+    "person": "person customer user client visitor member shopper buyer subscriber household account cust email",
+    "item": "item sku product article asin isbn ean gtin upc stockcode film movie book song track title page url",
+    "order": "order invoice basket cart transaction receipt purchaseid session visit",
+    "value": "value rating stars score",
+    "quantity": "quantity qty",
+    "time": "created ordered order placed purchase purchased invoice transaction event",
 }
 """Words for each, the likeliest first."""
-HAPPENED = (
-    "",
-    "created",
-    "ordered",
-    "order",
-    "placed",
-    "purchase",
-    "purchased",
-    "invoice",
-    "transaction",
-    "event",
-)
-TIMES = ("at", "time", "timestamp", "datetime", "date", "ts", "on", "day")
+TIMES = "at time timestamp datetime date ts day on"
 
 
 def _forms() -> Iterator[tuple[str, str]]:
     """(role, name) of all that is guessed, the likeliest first."""
+    yield from (("time", ending) for ending in TIMES.split()[:-1])
     for role, subjects in SUBJECTS.items():
-        endings = ("",) if role in ("value", "quantity") else NUMBERS
-        yield from ((role, subject + ending) for subject in subjects for ending in endings)
-        if role in ("person", "item"):
-            yield from ((role, subject + ending) for subject in subjects for ending in LABELS)
-    yield from (
-        ("time", when + ending) for when in HAPPENED for ending in TIMES if when or ending not in ("on",)
-    )
+        endings = {"value": "", "quantity": "", "time": TIMES}.get(role, NUMBERS)
+        bare = [""] if role != "time" else []
+        for words in (endings, LABELS if role in ("person", "item") else ""):
+            each = [*(bare if words == endings else []), *words.split()]
+            yield from ((role, subject + ending) for subject in subjects.split() for ending in each)
 
 
 PLACES = {form: (role, place) for place, (role, form) in reversed(list(enumerate(_forms())))}

@@ -18,7 +18,8 @@ from diminuendo.streams.people import People
 from diminuendo.streams.read_as import How, ReadAs
 from diminuendo.types import Progress
 
-RATINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
+JSON = (".json", ".jsonl", ".ndjson")
+RATINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", *JSON, *(f"{end}.gz" for end in JSON))
 SUFFIXES = (".npz", *RATINGS, ".txt", ".txt.gz")
 
 
@@ -35,7 +36,7 @@ def read(
     Parameters
     ----------
     path : str or Path
-        Rows `.parquet`, `.csv` or `.tsv`, baskets `.txt` (text may be gzipped), or a scipy sparse matrix `.npz`.
+        Rows `.parquet`, `.csv`, `.tsv` or `.json`, baskets `.txt`, or a scipy sparse matrix `.npz`. Text may be gzipped.
     family : Family, optional
         Form of the objectives. By default NoisyOr, or what the file suggests.
     n_items : int, optional
@@ -82,7 +83,7 @@ def read(
     names, private = read_as.contexts, read_as.private_context
     try:
         if path.name.endswith(RATINGS):
-            from diminuendo.streams.rows import read_ratings  # here: pyarrow takes its time to load
+            from diminuendo.streams.rows import read_ratings  # here: duckdb takes its time to load
 
             return read_ratings(path, family, n_items=n_items, progress=progress, **how)
         if path.name.endswith((".txt", ".txt.gz")):

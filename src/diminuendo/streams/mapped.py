@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from diminuendo._sparse import SparseRows
 from diminuendo.objectives.family import Family, blank_table
 from diminuendo.streams.people import People
-from diminuendo.streams.tables.pieces import Pieces
+from diminuendo.streams.pieces import Pieces
 
 KINDS = {"starts": np.int64, "columns": np.int32, "values": np.float64}
 """The arrays of each part of a table, and what is in them."""

@@ -33,7 +33,7 @@ from diminuendo.streams.column_names import find, meant, roles
 from diminuendo.streams.contexts import UNKNOWN, Contexts, listed
 from diminuendo.streams.people import People
 from diminuendo.streams.read_as import COLUMNS, GAP, UNIT, How, ReadAs, Round, Scale
-from diminuendo.streams.sources import BLANK, FLOATS, Source, open_columns, open_file, open_frame
+from diminuendo.streams.sources import FLOATS, Source, open_columns, open_file, open_frame
 from diminuendo.streams.was_read import ReadNote, WasRead
 from diminuendo.types import Ints, Progress
 
@@ -94,7 +94,7 @@ def from_table(
     >>> bought = {"who": ["ada", "bob", "ada"], "what": ["tea", "tea", "soap"], "day": days}
     >>> people = from_table(bought, columns=("who", "what"), time="day", round="day")
     >>> print(people.was_read)
-    table: 3 rows, with who as person, what as item, day as time. Every row is a thing that she wanted.
+    table: 3 rows, with who as person, what as item, day as time. Every row is an item that the user wanted.
     A round is a day of a person: 3 rounds of 2 people, 2 items, in the order of day.
     """
     columns = isinstance(frame, Mapping) and len(frame) > 0
@@ -132,6 +132,18 @@ def _noted(people: People) -> People:
     if people.was_read is not None and people.was_read.worth_a_note():
         warnings.warn(str(people.was_read), ReadNote, stacklevel=3)
     return people
+
+
+def item_labels(source: Source, column: str) -> list[str]:
+    """Create `items`, which numbers the labels in `usable` in order: as numbers, if all are whole numbers."""
+    ((whole,),) = source.rows("SELECT bool_and(regexp_full_match(item, '[+-]?[0-9]{1,18}')) FROM usable")
+    is_float = source.types[source.header.index(column)] in FLOATS
+    number = "BIGINT" if whole else "DOUBLE" if is_float else "VARCHAR"
+    source.rows(
+        f"CREATE TABLE items AS SELECT item, row_number() OVER (ORDER BY CAST(item AS {number}), item) - 1 AS code "
+        "FROM (SELECT DISTINCT item FROM usable)"
+    )
+    return [label for (label,) in source.rows("SELECT item FROM items ORDER BY code")]
 
 
 class Fault(NamedTuple):
@@ -233,17 +245,8 @@ class _Reading:
     def _load(self) -> None:
         """Create `cells`: the columns that are needed."""
         source, parts = self.source, self.parts
-        types = source.types()
-
-        def cell(column: str, *, text: bool = False) -> str:
-            place = source.header.index(column)
-            if types[place].endswith((")", "]")) and not types[place].startswith(("DECIMAL", "ENUM")):
-                raise InvalidInput(f"{source.name}: {column} must be a column of plain values.")
-            return _cell(f"c{place}", types[place], text=text)
-
-        columns = {
-            role: cell(getattr(parts, role), text=True) for role in ("person", "item") if source.header
-        }
+        cell = source.cell
+        columns = {role: cell(getattr(parts, role), text=True) for role in ("person", "item")}
         if self.n_items is not None:
             columns["item"] = cell(parts.item)
         for role in ("value", "quantity", "time"):
@@ -258,10 +261,7 @@ class _Reading:
         for number, one in enumerate(self.known):
             columns[f"k{number}"] = cell(one.column, text=not one.part)
         source.load(columns)
-        self.types = dict(
-            source.rows("SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'cells'")
-        )
-        self.texts = {role: types[source.header.index(getattr(parts, role))] for role in ("person", "item")}
+        self.types = {name: kind for name, kind, *_ in source.rows("DESCRIBE cells")}
         ((self.n_rows,),) = source.rows("SELECT count(*) FROM cells")
         if not self.n_rows + source.ragged:
             raise InvalidInput(f"{source.name} has no rows: expected {','.join(parts.all())}.")
@@ -415,13 +415,10 @@ class _Reading:
             f"(person, visit) {join}"
         )
         value = "any_value(value)"
-        differing = source.rows(
-            "SELECT round, item FROM entries GROUP BY ALL HAVING min(value) <> max(value) ORDER BY round, item LIMIT 1"
-        )
-        if differing:
+        if source.rows("SELECT 1 FROM entries GROUP BY round, item HAVING min(value) <> max(value) LIMIT 1"):
             value = "arg_max(value, (ticks, row))"
             if not self.read_as.keep_last:
-                self._refuse_differing(*differing[0])
+                self._refuse_differing()
         entries = source.arrays(
             f"SELECT round, item, {value} AS value FROM entries GROUP BY round, item ORDER BY round, item"
         )
@@ -434,23 +431,14 @@ class _Reading:
         shape = (n_rounds, width)
         return scipy.sparse.csr_array((values, entries["item"], starts), shape=shape), n_rows - len(values)
 
-    def _refuse_differing(self, round_: int, item: int) -> None:
-        source = self.source
-        rows = [
-            row
-            for row, value, before in source.rows(
-                "SELECT row, value, lag(value) OVER (ORDER BY ticks, row) FROM entries WHERE round = $1 AND item = $2 "
-                "ORDER BY ticks, row",
-                round_,
-                item,
-            )
-        ]
-        values = source.rows(
-            "SELECT value FROM entries WHERE round = $1 AND item = $2 ORDER BY ticks, row", round_, item
+    def _refuse_differing(self) -> None:
+        source, pairs = self.source, "lag({}) OVER (PARTITION BY round, item ORDER BY ticks, row)"
+        ((before, row),) = source.rows(
+            f"SELECT before, row FROM (SELECT *, {pairs.format('row')} AS before, {pairs.format('value')} AS other "
+            "FROM entries) WHERE value <> other ORDER BY round, item, ticks, row LIMIT 1"
         )
-        bad = next(place for place in range(len(rows)) if values[place] != values[place + 1])
         ((twice,),) = source.rows("SELECT count(*) - count(DISTINCT (round, item)) FROM entries")
-        first, second = source.lines(rows[bad : bad + 2])[0]
+        first, second = source.lines([before, row])[0]
         raise InvalidInput(
             f"{source.name}: a person has an item twice with different values, in {source.word}s {first:,} and "
             f"{second:,}; {twice:,} rows are followed by another of the same person and item. To let the last one "
@@ -466,13 +454,7 @@ class _Reading:
                 list(self.labels),
             )
             return len(self.labels)
-        ((whole,),) = source.rows("SELECT bool_and(regexp_full_match(item, '[+-]?[0-9]{1,18}')) FROM usable")
-        number = "BIGINT" if whole else "DOUBLE" if self.texts["item"] in FLOATS else "VARCHAR"
-        source.rows(
-            f"CREATE TABLE items AS SELECT item, row_number() OVER (ORDER BY CAST(item AS {number}), item) - 1 AS code "
-            "FROM (SELECT DISTINCT item FROM usable)"
-        )
-        self.labels = [label for (label,) in source.rows("SELECT item FROM items ORDER BY code")]
+        self.labels = item_labels(source, self.parts.item)
         if 2 * sum("; " in label or " | " in label for label in self.labels) > len(self.labels):
             self.doubts.append(
                 f"Most labels in {self.parts.item} have a semicolon or a bar within: if a cell lists several items, "
@@ -510,7 +492,7 @@ class _Reading:
             f"{column} goes on in another line; a quotation mark may be missing",
             wrong=True,
         )
-        if self.texts[role] == "VARCHAR" and not self.read_as.ignore_case:
+        if not self.read_as.ignore_case:
             ((labels, small),) = self.source.rows(
                 f"SELECT count(*), count(DISTINCT lower({role})) FROM (SELECT DISTINCT {role} FROM cells WHERE {role} "
                 "IS NOT NULL)"
@@ -561,20 +543,6 @@ class _Reading:
         more = f"; and {total - len(each):,} more" if total > len(each) else ""
         rows = "1 row" if total == 1 else f"{total:,} rows"
         raise InvalidInput(f"{source.name} has {rows} that cannot be used. {'; '.join(said)}{more}. {advice}")
-
-
-def _cell(column: str, kind: str, *, text: bool) -> str:
-    """SQL of a cell: without blanks around it, and NULL where nothing is in it. `text`: as a label."""
-    if kind in FLOATS:
-        column = f"nullif({column}, 'NaN'::{kind})"
-        if text:  # whole numbers become fractions in frames where some are missing
-            return (
-                f"CASE WHEN {column} = trunc({column}) AND abs({column}) < 9007199254740992 THEN "
-                f"CAST(CAST({column} AS BIGINT) AS VARCHAR) ELSE CAST({column} AS VARCHAR) END"
-            )
-    if text or kind in ("VARCHAR", "JSON") or kind.startswith("ENUM"):
-        return f"nullif(trim(CAST({column} AS VARCHAR), {BLANK}), '')"
-    return column
 
 
 def _number(column: str, kind: str, *, decimal_comma: bool = False) -> str:
@@ -734,12 +702,7 @@ def with_table_beside(path: Path, people: People, names: Sequence[str], *, priva
         )
     with open_file(table) as source:
         known = columns_of(names, source.header, table.name)
-        source.load(
-            {
-                f"k{number}": _cell(f"c{source.header.index(one.column)}", "VARCHAR", text=True)
-                for number, one in enumerate(known)
-            }
-        )
+        source.load({f"k{number}": source.cell(one.column) for number, one in enumerate(known)})
         contexts = [context_of(source, f"k{number}", "VARCHAR", one) for number, one in enumerate(known)]
         values = ", ".join(f"{sql} AS k{number}" for number, sql in enumerate(contexts))
         rows = source.arrays(f"SELECT {values} FROM cells ORDER BY rowid")

@@ -1,12 +1,7 @@
 """Users' rows in DuckDB: text, Parquet and JSON files, and frames in memory, as a table with columns c0, c1, ...
 
-Three rules hold for every source:
-
-- The database is private to one read. It may open the file that is read and its own temporary folder (mode 0700),
-  where DuckDB spills rows that do not fit into memory; the folder is removed afterwards. No extension is installed or
-  loaded.
-- Names of files and columns, and cells, are never part of SQL: paths are parameters, and columns are numbered.
-- DuckDB's messages quote cells. They do not leave `Source`, not even as the context of another exception.
+Names of files and columns, and cells, are never part of SQL: paths are parameters, and columns are numbered. DuckDB's
+messages quote cells, and do not leave this module.
 """
 
 from __future__ import annotations
@@ -15,22 +10,19 @@ import csv
 import gzip
 import io
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from diminuendo._extras import extra
+from diminuendo._database import attempt, literal, private_database
 from diminuendo.errors import InvalidInput
 from diminuendo.streams.column_names import tidied
 from diminuendo.types import Progress
-
-with extra("simulate"):
-    import duckdb
 
 SEPARATORS = {",": "", ";": "semicolons", "\t": "tabs", "|": "bars"}
 """Delimiters of columns, the likeliest first, and their names."""
@@ -44,7 +36,6 @@ MISSING = ("", "NA", "N/A", "n/a", "#N/A", "#NA", "NaN", "nan", "NULL", "null")
 BLANK = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13) || chr(160) || chr(8239) || chr(12288)"
 """White space around labels."""
 FLOATS = ("FLOAT", "DOUBLE")
-JSON_ENDS = (".json", ".jsonl", ".ndjson")
 
 
 class Source:
@@ -89,9 +80,27 @@ class Source:
         """How many rows are not in `cells`: cut off, with too many cells, or not readable."""
         self.ragged_as = f"not {len(header)} columns, as above"
 
+    @cached_property
     def types(self) -> list[str]:
         """The DuckDB types of the columns."""
         return [row[1] for row in self.rows(f"DESCRIBE SELECT * FROM {self.relation}", *self.parameters)]
+
+    def cell(self, column: str, *, text: bool = False) -> str:
+        """SQL of a cell: without blanks around it, and NULL where nothing is in it. `text`: as a label."""
+        place = self.header.index(column)
+        kind, cell = self.types[place], f"c{place}"
+        if kind.endswith((")", "]")) and not kind.startswith(("DECIMAL", "ENUM")):
+            raise InvalidInput(f"{self.name}: {column} must be a column of plain values.")
+        if kind in FLOATS:
+            cell = f"nullif({cell}, 'NaN'::{kind})"
+            if text:  # whole numbers become fractions in frames where some are missing
+                return (
+                    f"CASE WHEN {cell} = trunc({cell}) AND abs({cell}) < 9007199254740992 THEN "
+                    f"CAST(CAST({cell} AS BIGINT) AS VARCHAR) ELSE CAST({cell} AS VARCHAR) END"
+                )
+        if text or kind == "VARCHAR" or kind.startswith("ENUM"):
+            return f"nullif(trim(CAST({cell} AS VARCHAR), {BLANK}), '')"
+        return cell
 
     def rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """The rows of a query."""
@@ -104,14 +113,10 @@ class Source:
         return arrays
 
     def _fetched(self, how: str, sql: str, parameters: tuple[Any, ...]) -> Any:
-        why = self._unreadable()
-        try:
-            return getattr(self._database.execute(sql, list(parameters)), how)()
-        except (MemoryError, duckdb.OutOfMemoryException):
-            why = "it needs more memory, or more space in the folder for temporary files (TMPDIR)"
-        except Exception:  # frames may raise anything while DuckDB reads them
-            pass
-        raise InvalidInput(f"{self.name} cannot be read as ratings: {why}.")  # outside: without context
+        return attempt(
+            lambda: getattr(self._database.execute(sql, list(parameters)), how)(),
+            lambda: f"{self.name} cannot be read as ratings: {self._unreadable()}.",
+        )
 
     def _unreadable(self) -> str:
         return "it is damaged, or its values are of a kind that is not supported"
@@ -119,15 +124,15 @@ class Source:
     def load(self, columns: Mapping[str, str]) -> None:
         """Create the table `cells` with these columns: expressions over c0, c1, ... by name, all rows in order."""
         chosen = ", ".join(f'{expression} AS "{name}"' for name, expression in columns.items())
-        self._loaded(f"CREATE TABLE cells AS SELECT {chosen} FROM {self.relation}", *self.parameters)
+        self.read(f"CREATE TABLE cells AS SELECT {chosen} FROM {self.relation}")
 
-    def _loaded(self, sql: str, *parameters: Any) -> None:
+    def read(self, sql: str) -> None:
         """Run a statement that reads the whole file, and report progress."""
         if self._progress is None:
-            self.rows(sql, *parameters)
+            self.rows(sql, *self.parameters)
             return
         with ThreadPoolExecutor(1) as pool:
-            work = pool.submit(self.rows, sql, *parameters)
+            work = pool.submit(self.rows, sql, *self.parameters)
             try:
                 while wait([work], timeout=0.1).not_done:
                     self._advance(self._database.query_progress() / 100)
@@ -147,10 +152,6 @@ class Source:
         """The lines of these rows of `cells`, and of the first `ragged` rows that are not in it."""
         return [row + 1 for row in rows], []
 
-    def close(self) -> None:
-        """Close the database."""
-        self._database.close()
-
 
 class TextSource(Source):
     """A delimited text file, possibly compressed by gzip.
@@ -161,7 +162,7 @@ class TextSource(Source):
 
     word = "line"
 
-    def __init__(self, database: Any, path: Path, folder: Path, progress: Progress | None) -> None:
+    def __init__(self, database: Any, path: Path, file: str, folder: Path, progress: Progress | None) -> None:
         self._path, self._folder = path, folder
         self._encoding, head = self._begin(path.name)
         said = EXCEL.match(head)
@@ -185,7 +186,7 @@ class TextSource(Source):
         cells = ", ".join(f"c{place}: 'VARCHAR'" for place in range(max(1, len(header))))
         self._options = (
             f"auto_detect=false, header=false, quote='\"', escape='\"', nullstr={list(MISSING)}, "
-            f"columns={{{cells}}}, delim={_literal(self._separator)}"
+            f"columns={{{cells}}}, delim={literal(self._separator)}"
         )
         packed = "gzip" if path.suffix == ".gz" else "none"
         direct = f"{self._options}, skip={above + records}, compression='{packed}', store_rejects=true, rejects_limit=0"
@@ -194,12 +195,13 @@ class TextSource(Source):
             path.name,
             header,
             f"read_csv($1, {direct})",
-            (_readable(path, folder),),
+            (file,),
             progress,
             path.stat().st_size,
         )
         self.decimal_comma = self._separator != ","
 
+    @cached_property
     def types(self) -> list[str]:
         """All columns are text: types that were guessed from the first rows would not fit the later ones."""
         return ["VARCHAR"] * len(self.header)
@@ -328,11 +330,9 @@ class TextSource(Source):
 class JsonSource(Source):
     """A JSON array of objects, or one object a line."""
 
-    def __init__(self, database: Any, path: Path, folder: Path, progress: Progress | None) -> None:
+    def __init__(self, database: Any, path: Path, file: str, progress: Progress | None) -> None:
         relation = "read_json_objects($1, format='auto', ignore_errors=true)"
-        super().__init__(
-            database, path.name, [], relation, (_readable(path, folder),), progress, path.stat().st_size
-        )
+        super().__init__(database, path.name, [], relation, (file,), progress, path.stat().st_size)
         keys = self.rows(
             "SELECT key FROM (SELECT unnest(json_keys(json)) AS key, row_number() OVER () AS place FROM "
             f"{relation} WHERE json_type(json) = 'OBJECT') GROUP BY key ORDER BY min(place)",
@@ -342,6 +342,7 @@ class JsonSource(Source):
         self.header = tidied(self._keys)
         self.ragged_as = "not a JSON object"
 
+    @cached_property
     def types(self) -> list[str]:
         """All columns are text, but for those that hold arrays or objects."""
         kinds = [f"bool_or(json_type(json, {_pointer(key)}) IN ('ARRAY', 'OBJECT'))" for key in self._keys]
@@ -374,19 +375,19 @@ class JsonSource(Source):
 @contextmanager
 def open_file(path: Path, progress: Progress | None = None) -> Iterator[Source]:
     """The rows of a file, told apart by its name: Parquet, JSON, or else delimited text."""
-    with _database(path) as (database, folder):
+    with private_database(path) as (database, file, folder):
         if path.name.endswith(".parquet"):
-            yield _parquet(database, path, folder, progress)
-        elif path.name.removesuffix(".gz").endswith(JSON_ENDS):
-            yield JsonSource(database, path, folder, progress)
+            yield _parquet(database, path, file, progress)
+        elif path.name.removesuffix(".gz").endswith((".json", ".jsonl", ".ndjson")):
+            yield JsonSource(database, path, file, progress)
         else:
-            yield TextSource(database, path, folder, progress)
+            yield TextSource(database, path, file, folder, progress)
 
 
 @contextmanager
 def open_frame(frame: Any, name: str) -> Iterator[Source]:
     """The rows of a frame of pandas or polars, an Arrow table, a DuckDB relation, or a dictionary of columns."""
-    with _database() as (database, _):
+    with private_database() as (database, _, _):
         header: list[str] = []
         with suppress(InvalidInput, Exception):  # foreign code may raise anything, and quote cells
             header = _register(database, frame)
@@ -401,7 +402,7 @@ def open_frame(frame: Any, name: str) -> Iterator[Source]:
 @contextmanager
 def open_columns(columns: Mapping[str, Any], name: str) -> Iterator[Source]:
     """The rows of columns by name: arrays, lists, or columns of a frame."""
-    with _database() as (database, _):
+    with private_database() as (database, _, _):
         header, lengths = tidied(columns), list[int]()
         for place, (own, column) in enumerate(zip(header, columns.values(), strict=True)):
             length = None
@@ -456,60 +457,18 @@ def _register_column(database: Any, name: str, column: Any) -> int | None:
     return len(array)
 
 
-def _parquet(database: Any, path: Path, folder: Path, progress: Progress | None) -> Source:
+def _parquet(database: Any, path: Path, file: str, progress: Progress | None) -> Source:
     relation = "read_parquet($1, binary_as_string=true, hive_partitioning=false)"
-    parameters = (_readable(path, folder),)
+    parameters = (file,)
     source = Source(database, path.name, [], relation, parameters, progress, path.stat().st_size)
     names = [row[0] for row in source.rows(f"DESCRIBE SELECT * FROM {relation}", *parameters)]
     source.header, source.relation = tidied(names), f"{relation} AS t({_numbered(names)})"
     return source
 
 
-@contextmanager
-def _database(path: Path | None = None) -> Iterator[tuple[Any, Path]]:
-    """A database that may read this file and its own temporary folder, and the folder; both go away afterwards."""
-    with tempfile.TemporaryDirectory(prefix="diminuendo-") as folder:  # mode 0700
-        database = duckdb.connect(
-            config={
-                "autoinstall_known_extensions": "false",
-                "autoload_known_extensions": "false",
-                "python_enable_replacements": "false",
-                "temp_directory": f"{folder}/spilled",
-            }
-        )
-        try:
-            paths = [] if path is None else [_readable(path, Path(folder))]
-            database.execute("SET TimeZone = 'UTC'")
-            database.execute("SET enable_progress_bar = true")
-            database.execute("SET enable_progress_bar_print = false")
-            database.execute(f"SET allowed_directories = [{_literal(folder)}]")
-            database.execute(f"SET allowed_paths = [{', '.join(map(_literal, paths))}]")
-            database.execute("SET enable_external_access = false")
-            database.execute("SET lock_configuration = true")
-            yield database, Path(folder)
-        finally:
-            database.close()
-
-
-def _readable(path: Path, folder: Path) -> str:
-    """The path under which DuckDB finds this file alone: a link, where it would take the name for a pattern."""
-    whole = path.resolve()
-    if not re.search(r"[*?\[]", str(whole)):
-        return str(whole)
-    link = folder / "file"
-    if not link.is_symlink():
-        link.symlink_to(whole)
-    return str(link)
-
-
-def _literal(text: str) -> str:
-    """Text as SQL."""
-    return "'" + text.replace("'", "''") + "'"
-
-
 def _pointer(key: str) -> str:
     """SQL of the JSON pointer to a member of an object."""
-    return _literal("/" + key.replace("~", "~0").replace("/", "~1"))
+    return literal("/" + key.replace("~", "~0").replace("/", "~1"))
 
 
 def _numbered(names: list[str]) -> str:

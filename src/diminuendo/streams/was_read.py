@@ -50,7 +50,7 @@ class WasRead:
     Examples
     --------
     >>> print(WasRead("orders.csv", 5, {"person": "who", "item": "sku"}, "day", 3, 2, 4, left_out={"sku is empty": 1}))
-    orders.csv: 5 rows, with who as person, sku as item. Every row is a thing that she wanted.
+    orders.csv: 5 rows, with who as person, sku as item. Every row is an item that the user wanted.
     A round is a day of a person: 3 rounds of 2 people, 4 items, in the order of their first rows.
     Left out: 1 row where sku is empty.
 
@@ -82,7 +82,7 @@ class WasRead:
         """Line by line."""
         parts = [f"{name} as {role}" if name != role else role for role, name in self.columns.items()]
         guessed = " (guessed by their names; --columns and --time say otherwise)" if self.guessed else ""
-        wanted = "" if "value" in self.columns else " Every row is a thing that she wanted."
+        wanted = "" if "value" in self.columns else " Every row is an item that the user wanted."
         lines = [f"{self.source}: {_many(self.rows, 'row')}, with {', '.join(parts)}{guessed}.{wanted}"]
         if self.unused:
             more = f" and {len(self.unused) - LISTED:,} more" if len(self.unused) > LISTED else ""
