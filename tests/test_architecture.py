@@ -49,6 +49,8 @@ ORDER = [
 
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 MAY_ASK_THE_OUTSIDE = {
+    "_database",
+    "evaluate",
     "simulate",
     "audit",
     "service",

@@ -19,7 +19,8 @@ import pytest
 import diminuendo as dim
 from diminuendo._database import private_database
 from diminuendo.errors import InvalidInput
-from diminuendo.streams import Pieces, ReadNote
+from diminuendo.streams import ReadNote
+from diminuendo.streams.pieces import Pieces
 
 SECRET = "S3CRET"
 ROWS = "user,sku\nada,tea\nbob,soap\n"

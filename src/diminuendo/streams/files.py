@@ -36,7 +36,7 @@ def read(
     Parameters
     ----------
     path : str or Path
-        Rows `.parquet`, `.csv`, `.tsv` or `.json`, baskets `.txt`, or a scipy sparse matrix `.npz`. Text may be gzipped.
+        Rows `.parquet`, `.csv`, `.tsv` or `.json`, baskets `.txt`, or a scipy matrix `.npz`. Text may be gzipped.
     family : Family, optional
         Form of the objectives. By default NoisyOr, or what the file suggests.
     n_items : int, optional
