@@ -26,7 +26,7 @@ from tests.test_lazy import loaded
 
 PAGES = (
     "/", "/placements/front-page", "/placements/newsletter", "/placements/basket", "/placements/spring-sale",
-    "/populations", "/populations/customers", "/populations/newcomers", "/plan",
+    "/populations", "/populations/customers", "/populations/newcomers",
 )  # fmt: skip
 MOST_BYTES = 40_000
 KEYS = {"the operator's": "operate", "the auditor's": "audit", "the server's": "serve"}
@@ -46,22 +46,11 @@ class Reply:
         return self.body.decode()
 
 
-async def planner(what: str, facts: PlacementFacts) -> Any:
-    """Whoever plans for the API, in brief."""
-    if facts.slots == 7:
-        return SimpleNamespace(plan=None, refused="Seven is too many.")
-    if facts.slots == 8:
-        raise RuntimeError("secret words")
-    if what == "guarantee":
-        await asyncio.sleep(0.1)
-    promise = Guarantee(facts.epsilon, 0.0, "replace one round", f"{what} of {HOSTILE}", True).as_json()
-    expected = {
-        "why": HOSTILE,
-        "first_look": {"took": facts.people},
-        HOSTILE: [len(facts.items), {"a": None}],
-    }
-    said = {"guarantee": promise, "learner": "slate-clicks", "expected": expected}
-    return SimpleNamespace(plan=said, refused=None)
+async def planner(facts: PlacementFacts) -> Any:
+    """What is promised, in brief."""
+    await asyncio.sleep(0.1)
+    promise = Guarantee(facts.epsilon, 0.0, "replace one round", f"guarantee of {HOSTILE}", True).as_json()
+    return SimpleNamespace(plan={"guarantee": promise}, refused=None)
 
 
 class Visitor:
@@ -122,7 +111,7 @@ def test_every_page_is_made_of_public_reads_and_runs_nothing_inline(visitor: Vis
     assert whole.text.count("<h1>") == 1
 
 
-@pytest.mark.parametrize("path", PAGES[:-1])
+@pytest.mark.parametrize("path", PAGES)
 def test_what_is_refreshed_is_a_part_of_the_page(shop: FakeStore, path: str) -> None:
     visitor = Visitor(shop, planner=None)
     part, whole = visitor.get(path, hx_request="true"), visitor.get(path)
@@ -298,31 +287,6 @@ def test_what_is_promised_comes_when_it_is_worked_out(shop: FakeStore) -> None:
     visitor = Visitor(shop)
     assert "Computing the guarantee" in visitor.get("/placements/front-page", pause=0.3).text
     assert escape(f"guarantee of {HOSTILE}") in visitor.get("/placements/front-page").text
-
-
-def test_a_plan_before_anything_is_made(shop: FakeStore, visitor: Visitor) -> None:
-    form = {"items": "40", "slots": "3", "people": "5000", "epsilon": ".5", "feedback": "click"}
-    found = visitor.get("/plan", form).text
-    assert escape(f"plan of {HOSTILE}") in found
-    assert "5,000" in found
-    assert "<script>" not in found
-    assert "Seven is too many." in visitor.get("/plan", form | {"slots": "7"}).text
-    busy = visitor.get("/plan", form | {"slots": "8"}).text
-    assert "busy" in busy
-    assert "secret words" not in busy
-    for wrong in (
-        {"slots": "x"},
-        {"slots": "41"},
-        {"items": "10000000"},
-        {"feedback": "<b>"},
-        {"epsilon": "nan"},
-    ):
-        refused = visitor.get("/plan", form | wrong)
-        assert refused.status == 200
-        assert 'role="alert"' in refused.text
-        assert "Forecast</h2>" not in refused.text
-    assert "key for the role operate" in Visitor(shop, "the auditor's").get("/plan", form).text
-    assert "has no planner" in Visitor(shop, planner=None).get("/plan", form).text
 
 
 def test_front_ends_show_it_beside_the_api(tmp_path: Path) -> None:

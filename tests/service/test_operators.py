@@ -1,4 +1,4 @@
-"""Operators and auditors: populations, placements, items, plans, what was published; and who may ask for what."""
+"""Operators and auditors: populations, placements, items, what was published; and who may ask for what."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.service.site import ITEMS, KEYS, Site, block, facts, served
 
 @pytest.fixture
 def planning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans without a process: facts for more than 100,000 people are refused."""
+    """Promises without a process: facts for more than 100,000 people are refused."""
 
     made = PlanBody({"sentence": "a promise", "learner": "x"})  # kept, as the real one is
 
@@ -70,8 +70,6 @@ def test_populations_and_placements_are_made_once(tmp_path: Path) -> None:
         assert one["facts"]["items"] == list(ITEMS)
         assert one["menu"] is None
         assert (await site.ask("POST", "/v1/placements/home/decisions", {})).problem == "busy", "no menu yet"
-        plan = await site.ask("POST", "/v1/plans", as_json(facts(people=10**6)), key="operate")
-        assert plan.json == {"plan": None, "refused": "too many"}
         for _ in range(2):
             promise = (await site.ask("GET", "/v1/placements/home/guarantee", key="audit")).json
             assert promise == {"sentence": "a promise", "facts": {"learner": "x"}}
@@ -236,7 +234,7 @@ def test_schemathesis_finds_no_fault(tmp_path: Path) -> None:
                 [
                     *(sys.executable, "-m", "schemathesis.cli", "run"),
                     *("-H", f"Authorization: Bearer {key}", "--checks", "not_a_server_error"),
-                    *("--exclude-path", "/v1/plans", "--max-examples", "30"),
+                    *("--max-examples", "30"),
                     f"http://127.0.0.1:{port}/v1/openapi.json",
                 ],
                 cwd=tmp_path,
@@ -246,21 +244,13 @@ def test_schemathesis_finds_no_fault(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_plan_is_made_by_a_process_of_its_own(tmp_path: Path) -> None:
+def test_what_is_promised_is_worked_out_by_a_process_of_its_own(tmp_path: Path) -> None:
     site = Site(tmp_path, shop=facts())
 
     async def work() -> None:
-        alone = facts(population="nobody yet")
-        plan = (await site.ask("POST", "/v1/plans", as_json(alone), key="operate")).json["plan"]
-        assert plan["learner"] == "overlap-greedy"
-        assert plan["guarantee"]["epsilon"] == pytest.approx(1.0)
-        for wrong, why in (
-            (facts(learner="fi-dp"), "cannot be made"),
-            (facts(epsilon=0.9), "together"),
-            (facts(visits=2), "visits"),
-        ):
-            refused = (await site.ask("POST", "/v1/plans", as_json(wrong), key="operate")).json
-            assert why in refused["refused"], refused
+        for wrong in (facts(learner="fi-dp"), facts(epsilon=0.9), facts(visits=2)):
+            new = {"name": "other", "facts": as_json(wrong)}
+            assert (await site.ask("POST", "/v1/placements", new, key="operate")).problem == "plan"
         promise = (await site.ask("GET", "/v1/placements/shop/guarantee", key="audit")).json
         assert "(1, 1e-06)-differentially private" in promise["sentence"]
 

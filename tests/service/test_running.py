@@ -159,7 +159,7 @@ PERSON, UNKNOWN, RARE, WEIGHT = "Zebedee Planted", "planted-unknown", "planted-r
 PAGES = (
     "/metrics", "/healthz", "/v1/placements", "/v1/placements/home/menu", "/v1/placements/home/releases",
     "/v1/populations/everybody/ledger", "/v1/openapi.json", "/", "/placements/home", "/populations",
-    "/populations/everybody", "/plan",
+    "/populations/everybody",
 )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ def test_roles_are_made_and_made_again(postgres_server: Server, database: str) -
     for _ in range(2):
         said = typed("roles", postgres_server.address(database), "--prefix", "typed")
         assert said.exit_code == 0, said.output
-        assert said.output.split() == ["typed_front", "typed_audit", "typed_trainer"]
+        assert said.output.split() == ["typed_front", "typed_trainer"]
 
 
 def test_a_store_is_moved(tmp_path: Path, postgres_server: Server, database: str) -> None:

@@ -34,7 +34,7 @@ def roles_command(
     address: Annotated[str, Argument(f"The store, as its owner: {ADDRESS}")],
     prefix: Annotated[str, Option("How the names of the roles begin.")] = "diminuendo",
 ) -> None:
-    """Make the roles of a PostgreSQL store: for front ends, for trainers, and for who reads what is public."""
+    """Make the roles of a PostgreSQL store: for front ends and for trainers."""
     _check(address)
     with loading(), extra("serve"):
         from diminuendo.service.store.postgres.roles import make_roles

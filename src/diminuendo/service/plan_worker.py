@@ -1,4 +1,4 @@
-"""Plans and promises of a placement, made in a process of their own: from a `PlanQuestion`, as JSON, to JSON.
+"""What placements promise, worked out in a process of their own: from a `PlanQuestion`, as JSON, to JSON.
 
     python -m diminuendo.service.plan_worker < question.json
 
@@ -15,15 +15,14 @@ import msgspec
 
 from diminuendo.errors import DiminuendoError
 from diminuendo.learners import make
-from diminuendo.plan import plan
 from diminuendo.service.menus import public_menu
 from diminuendo.service.prepare import check_affordable
 from diminuendo.service.records import PlanQuestion
-from diminuendo.service.trainer.made import asked, in_flight
+from diminuendo.service.trainer.made import asked
 
 
 def planned(question: PlanQuestion) -> dict[str, Any]:
-    """What the placement would be; only what it promises, where that is all that is asked for."""
+    """What the placement promises; refused where it cannot be made."""
     facts = question.facts
     if question.population is not None:
         whole = question.others | {question.name: facts}
@@ -32,28 +31,11 @@ def planned(question: PlanQuestion) -> dict[str, Any]:
     learner = make(name, setting, **options)
     learner.release()
     public_menu(learner, 1)  # refused unless others can choose by its menu
-    found: dict[str, Any] = {
+    return {
         "sentence": f"All that is shown and published here is {learner.guarantee}.",
         "guarantee": learner.guarantee.as_json(),
         "learner": learner.name,
     }
-    if question.promise_only:
-        return found
-    expected = plan(
-        setting.n_items,
-        setting.slots,
-        setting.rounds,
-        epsilon=facts.epsilon,
-        delta=facts.delta,
-        feedback=facts.feedback,
-        visits=facts.visits,
-        answering=facts.answering,
-        contexts=[len(values) for values in facts.contexts.values()] or None,
-        private_context=facts.private_contexts,
-        retention=facts.retention,
-    ).as_json()
-    expected["setting"] = {name: value for name, value in expected["setting"].items() if name != "rules"}
-    return found | {"in_flight": in_flight(facts), "expected": expected}
 
 
 def main() -> None:

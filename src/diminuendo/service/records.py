@@ -78,13 +78,12 @@ class PlacementFacts(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PlanQuestion(Struct, frozen=True, omit_defaults=True):
-    """What a placement of these facts would be, and whether its population can pay for it beside its others."""
+    """What a placement of these facts promises, and whether its population, if given, can pay for it and its others."""
 
     facts: PlacementFacts
     name: str = "planned"
     population: PopulationFacts | None = None
     others: dict[str, PlacementFacts] = {}
-    promise_only: bool = False
 
 
 class HeardNote(Struct, frozen=True):

@@ -16,7 +16,7 @@ from starlette.routing import Route, Router
 
 from diminuendo.service.api import bodies, hot, metrics, openapi
 from diminuendo.service.api.keys import Keys, Role
-from diminuendo.service.api.operators import Asked, plan_of
+from diminuendo.service.api.operators import Asked, promised
 from diminuendo.service.api.problems import Problem
 from diminuendo.service.api.routes import OPERATIONS, Operation
 from diminuendo.service.api.wire import JSON, NOTHING, Receive, Scope, Send, guarded, header, reply
@@ -185,7 +185,7 @@ class Api:
     def _load_dashboard(self) -> Router:
         from diminuendo.service.dashboard import dashboard_routes
 
-        routes = dashboard_routes(self.front.store, self._keys.role_of, partial(plan_of, self.front))
+        routes = dashboard_routes(self.front.store, self._keys.role_of, promised)
         return Router(routes, redirect_slashes=False, default=_nothing_here)
 
     @asynccontextmanager

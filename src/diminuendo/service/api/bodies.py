@@ -181,7 +181,7 @@ class GuaranteeBody(Struct, frozen=True):
 
 
 class PlanBody(Struct, frozen=True):
-    """What a placement of these facts would be, or why there can be none."""
+    """What a placement of these facts promises, or why there can be none."""
 
     plan: dict[str, Any] | None
     refused: str | None = None

@@ -1,4 +1,4 @@
-"""What operators and auditors ask: placements, populations, items, releases, ledgers, plans. All of it is public."""
+"""What operators and auditors ask: placements, populations, items, releases, ledgers. All of it is public."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from secrets import token_hex
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -179,7 +179,7 @@ async def _question(front: Front, name: str, facts: PlacementFacts) -> PlanQuest
 
 
 def _check(unfit: Unfit, under: str = "") -> None:
-    """What can be told at once to be wrong; the rest is said by the plan."""
+    """What can be told at once to be wrong; the rest is said by who makes the learner."""
     for what, _ in unfit:
         raise Problem("field", f"{under}/{what}")
 
@@ -234,7 +234,7 @@ CLOSED_NOTE = (
 
 async def guarantee(asked: Asked) -> bodies.GuaranteeBody:
     """What is promised, as a sentence to quote."""
-    found = await plan_of(asked.front, "guarantee", asked.place().facts)
+    found = await promised(asked.place().facts)
     if found.plan is None:
         raise Problem("busy")
     rest = {name: fact for name, fact in found.plan.items() if name != "sentence"}
@@ -244,20 +244,11 @@ async def guarantee(asked: Asked) -> bodies.GuaranteeBody:
     return bodies.GuaranteeBody(found.plan["sentence"], rest)
 
 
-async def plans(asked: Asked) -> bodies.PlanBody:
-    """A dry run: what one more placement of these facts would be. Nothing is made, and nothing paid."""
-    facts: PlacementFacts = await asked.said(PlacementFacts)
-    _check(unfit_placement(facts))
-    return await plan_of(asked.front, "plan", facts)
-
-
-async def plan_of(front: Front, what: Literal["plan", "guarantee"], facts: PlacementFacts) -> bodies.PlanBody:
-    """What one more placement of these facts would be, beside those of its population; or only what it promises."""
+async def promised(facts: PlacementFacts) -> bodies.PlanBody:
+    """What a placement of these facts promises."""
     for name, said in unfit_placement(facts):
         return bodies.PlanBody(None, f"{name}: {said}")
-    if what == "guarantee":
-        return await planned(PlanQuestion(facts, promise_only=True))
-    return await planned(await _question(front, "planned", facts))
+    return await planned(PlanQuestion(facts))
 
 
 async def erasures(asked: Asked) -> None:

@@ -1,4 +1,4 @@
-"""Plans are made in a process of their own: front ends load nothing that computes."""
+"""What placements promise is worked out in a process of its own: front ends load nothing that computes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from diminuendo.service.api.problems import Problem
 from diminuendo.service.records import PlanQuestion
 
 SECONDS = 120.0
-"""After which a plan is given up."""
+"""After which it is given up."""
 AT_ONCE = asyncio.Semaphore(1)
 _made: OrderedDict[bytes, PlanBody] = OrderedDict()
 KEPT = 32

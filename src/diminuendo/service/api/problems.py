@@ -57,7 +57,7 @@ KINDS: dict[Kind, tuple[int, str]] = {
     "media": (415, "The body must be application/json."),
     "reused": (422, "This Idempotency-Key came with another request."),
     "begun": (409, "A request with this Idempotency-Key is under way; try again."),
-    "plan": (422, "No learner can be made for these facts; POST /v1/plans says why."),
+    "plan": (422, "No learner can be made for these facts, or their population cannot pay for it."),
     "fault": (500, "Something went wrong here."),
     "busy": (503, "Not now; try again."),
 }

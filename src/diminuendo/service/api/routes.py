@@ -9,7 +9,6 @@ from typing import Any
 from diminuendo.service.api import bodies, operators
 from diminuendo.service.api.keys import Role
 from diminuendo.service.api.operators import Asked
-from diminuendo.service.records import PlacementFacts
 
 READERS: tuple[Role, ...] = ("operate", "audit")
 OPERATORS: tuple[Role, ...] = ("operate",)
@@ -77,9 +76,6 @@ OPERATIONS = (
     Operation(
         "GET", "/v1/populations/{population}/ledger", READERS, "Lines of its ledger", gives=(bodies.LedgerBody,),
         work=operators.ledger, cursor=True,
-    ),
-    Operation(
-        "POST", "/v1/plans", OPERATORS, "A dry run", 200, (PlacementFacts,), (bodies.PlanBody,), operators.plans
     ),
     Operation("GET", "/v1/openapi.json", (), "This document"),
     Operation("GET", "/diminuendo.js", (), "A client for browsers, which chooses by menus"),

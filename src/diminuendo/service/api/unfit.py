@@ -27,7 +27,7 @@ def unfit_population(facts: PopulationFacts) -> Unfit:
 
 
 def unfit_placement(facts: PlacementFacts) -> Unfit:
-    """What is wrong with a placement, as far as that can be told at once; the rest is said by its plan."""
+    """What is wrong with a placement, as far as that can be told at once; the rest is said by who makes its learner."""
     names = set(facts.items)
     if len(names) < len(facts.items):
         yield "items", "a name stands there twice."

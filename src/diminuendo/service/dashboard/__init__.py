@@ -7,7 +7,7 @@ import gzip
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
@@ -16,8 +16,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from diminuendo.privacy.sentence import guarantee_sentence
-from diminuendo.service.dashboard import frame, overview, placement, plan, population
-from diminuendo.service.dashboard.html import Html, fill
+from diminuendo.service.dashboard import frame, overview, placement, population
+from diminuendo.service.dashboard.html import Html
 from diminuendo.service.public import PlacementView, Public, Reads
 from diminuendo.service.records import PlacementFacts
 
@@ -26,7 +26,7 @@ Auth = Callable[[str], str | None]
 
 
 class Planned(Protocol):
-    """What a planner says: a plan or a guarantee, or why there is none."""
+    """What is promised, or why there is nothing."""
 
     @property
     def plan(self) -> Mapping[str, Any] | None: ...
@@ -34,8 +34,8 @@ class Planned(Protocol):
     def refused(self) -> str | None: ...
 
 
-Planner = Callable[[Literal["plan", "guarantee"], PlacementFacts], Awaitable[Planned]]
-"""Whoever plans for the API: from facts to what the placement would be, with its `guarantee`."""
+Planner = Callable[[PlacementFacts], Awaitable[Planned]]
+"""From facts to what the placement promises, with its `guarantee`."""
 
 ROLES = ("operate", "audit")
 COOKIE = "diminuendo-key"
@@ -64,7 +64,6 @@ def dashboard_routes(store: Reads, auth: Auth, planner: Planner | None = None) -
         Route("/placements/{name:path}", pages.placement),
         Route("/populations", pages.populations),
         Route("/populations/{name:path}", pages.population),
-        Route("/plan", pages.plan, methods=["GET", "POST"]),
         Route("/login", pages.login, methods=["GET", "POST"]),
         Route("/logout", pages.logout, methods=["POST"]),
         Route("/static/{name}", static),
@@ -104,7 +103,7 @@ class _Pages:
     async def _promise(self, planner: Planner, view: PlacementView) -> None:
         name = view.row.name
         try:
-            found = await planner("guarantee", view.facts)
+            found = await planner(view.facts)
             promised = (
                 None
                 if found.plan is None
@@ -126,29 +125,6 @@ class _Pages:
 
         return await self._show(request, name, body)
 
-    async def plan(self, request: Request) -> Response:
-        if not self._may(request):
-            return _to_the_door(request)
-        form, result = {}, Html("")
-        if request.method == "POST":
-            form = await _form(request)
-            try:
-                if self._planner is None:
-                    raise ValueError("This dashboard has no planner; POST /v1/plans makes plans.")
-                if self._role(request) != "operate":
-                    raise ValueError("Plans need a key for the role operate.")
-                found = await self._planner("plan", plan.asked(form))
-                if found.plan is None:
-                    raise ValueError(found.refused or "There is no plan.")
-                result = plan.forecast(found.plan)
-            except ValueError as error:
-                result = fill('<p class="warning" role="alert">{}</p>', error)
-            except Exception:
-                result = Html(
-                    '<p class="warning" role="alert">The planner is busy. Try again in a minute.</p>'
-                )
-        return _whole(request, "Plan", plan.plan_page(form, result), live=False)
-
     async def login(self, request: Request) -> Response:
         wrong = False
         if request.method == "POST":
@@ -169,11 +145,8 @@ class _Pages:
         reply.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return reply
 
-    def _role(self, request: Request) -> str | None:
-        return self._auth(request.cookies.get(COOKIE, ""))
-
     def _may(self, request: Request) -> bool:
-        return self._role(request) in ROLES
+        return self._auth(request.cookies.get(COOKIE, "")) in ROLES
 
     async def _show(self, request: Request, title: str, body: Callable[[], Html | None]) -> Response:
         """A page, or the part of it that is refreshed; the store is read in a thread of its own."""

@@ -11,7 +11,7 @@ MARK = Html(
     'stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>'
 )
 """The sign for diminuendo, as in a score."""
-PAGES = (("/", "Placements"), ("/populations", "Populations"), ("/plan", "Plan"))
+PAGES = (("/", "Placements"), ("/populations", "Populations"))
 
 
 def page(

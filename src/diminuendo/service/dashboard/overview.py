@@ -11,8 +11,7 @@ from diminuendo.service.store.led import CLOSED, is_closed
 FEEDBACK = {"full": "full feedback", "bandit": "rewards", "click": "clicks"}
 NOTHING = Html(
     '<section class="empty"><h2>No placement yet</h2><p>A placement is a place with a few slots that are filled for '
-    "each visitor: a front page, a basket, a letter.</p>"
-    '<p><a class="button" href="/plan">Plan the first one</a></p></section>'
+    "each visitor: a front page, a basket, a letter.</p></section>"
 )
 
 

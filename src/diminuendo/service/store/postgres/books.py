@@ -14,12 +14,15 @@ class PostgresRows:
 
     def __init__(self, server: PostgresServer, population: str, *, shown: bool) -> None:
         self._server, self._population = server, population
-        self._which = "diminuendo.shown_" if shown else "diminuendo."
+        self._ledger, self._releases = "diminuendo.ledger_shown($1, 0)", "diminuendo.releases_shown($1)"
+        if not shown:
+            which = "WHERE population = $1"
+            self._ledger, self._releases = f"diminuendo.ledger {which}", f"diminuendo.releases {which}"
         self.place = f"{server.name} (population {population})"
 
     def lines(self) -> list[bytes]:
         """All lines, in order."""
-        query = f"SELECT line FROM {self._which}ledger WHERE population = $1 ORDER BY seq"
+        query = f"SELECT line FROM {self._ledger} ORDER BY seq"
         return [line for (line,) in self._server.rows(query, self._population)]
 
     def check(self, led: Led) -> None:
@@ -39,12 +42,12 @@ class PostgresRows:
 
     def releases(self) -> list[str]:
         """The names of all releases."""
-        query = f"SELECT name FROM {self._which}releases WHERE population = $1"
+        query = f"SELECT name FROM {self._releases}"
         return [name for (name,) in self._server.rows(query, self._population)]
 
     def release(self, name: str) -> bytes | None:
         """The release of that name; None where there is none."""
-        query = f"SELECT body FROM {self._which}releases WHERE population = $1 AND name = $2"
+        query = f"SELECT body FROM (SELECT name, body FROM {self._releases}) AS found WHERE name = $2"
         found = self._server.rows(query, self._population, name)
         return found[0][0] if found else None
 

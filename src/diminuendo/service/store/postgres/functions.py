@@ -1,4 +1,4 @@
-"""The functions of the PostgreSQL store and the views on it; and what leads from each version to the next."""
+"""The functions of the PostgreSQL store; and what leads from each version to the next."""
 
 from __future__ import annotations
 
@@ -278,13 +278,6 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BE
     PERFORM erase(which, ARRAY(SELECT unnest(rounds || last) FROM visits WHERE placement = which AND person = whom));
 END $$;
 
-CREATE FUNCTION diminuendo.menus_shown(which bigint)
-RETURNS TABLE (version bigint, first bigint, effective_at double precision, body bytea) LANGUAGE sql STABLE
-SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
-    SELECT version, first, effective_at, body FROM menus
-        WHERE placement = which AND effective_at <= (SELECT instant())
-$$;
-
 CREATE FUNCTION diminuendo.leases_shown(which bigint, since bigint)
 RETURNS TABLE (first bigint, past bigint, version bigint, at double precision, expires_at double precision,
     report bytea, reported_at double precision) LANGUAGE sql STABLE
@@ -304,15 +297,6 @@ RETURNS TABLE (name text, body bytea) LANGUAGE sql STABLE
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
     SELECT name, body FROM releases WHERE population = whose AND line < (SELECT shown(whose))
 $$;
-
-CREATE VIEW diminuendo.shown_menus AS SELECT number AS placement, found.*
-    FROM diminuendo.placements, diminuendo.menus_shown(number) AS found;
-CREATE VIEW diminuendo.shown_leases AS SELECT number AS placement, found.*
-    FROM diminuendo.placements, diminuendo.leases_shown(number, 0) AS found;
-CREATE VIEW diminuendo.shown_ledger AS SELECT name AS population, found.*
-    FROM diminuendo.populations, diminuendo.ledger_shown(name, 0) AS found;
-CREATE VIEW diminuendo.shown_releases AS SELECT populations.name AS population, found.*
-    FROM diminuendo.populations, diminuendo.releases_shown(populations.name) AS found;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA diminuendo FROM PUBLIC;
 """

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from diminuendo.service.store.postgres.schema import PUBLIC, SHOWN
+from diminuendo.service.store.postgres.schema import PUBLIC
 
 if TYPE_CHECKING:
     from diminuendo.service.store.postgres.server import Db
 
-ROLES = ("front", "audit", "trainer")
+ROLES = ("front", "trainer")
 """How the names of roles end."""
-ASKED = ("instant", "menus_shown", "leases_shown", "ledger_shown", "releases_shown")
-"""Functions that auditors call, and views ask."""
 CALLED = (
-    *ASKED, "beat", "add_population", "add_placement", "add_event", "remember_request", "end_request", "lease", "put",
-    "erase", "erase_person",
+    "instant", "leases_shown", "ledger_shown", "releases_shown", "beat", "add_population", "add_placement", "add_event",
+    "remember_request", "end_request", "lease", "put", "erase", "erase_person",
 )  # fmt: skip
 """Functions that front ends call."""
-READ = {"front": (*PUBLIC, *SHOWN, "menus", "beats"), "audit": (*PUBLIC, *SHOWN)}
-"""Tables and views that each reads who is no trainer."""
+READ = (*PUBLIC, "menus", "beats")
+"""Tables that front ends read."""
 COLUMNS = """
 SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute
 WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped
@@ -40,18 +38,17 @@ TEMPORARY = "SELECT has_database_privilege('public', current_database(), 'TEMPOR
 
 async def give(db: Db, name: str) -> None:
     """Give a role what it may do, and nothing else; which one it is, its name ends with."""
-    kind = name.rpartition("_")[2]
     for what in ("TABLES", "FUNCTIONS"):
         await db.execute(f"REVOKE ALL ON ALL {what} IN SCHEMA diminuendo FROM {name}")
     await db.execute(f"GRANT USAGE ON SCHEMA diminuendo TO {name}")
-    if kind == "trainer":
+    if name.endswith("_trainer"):
         await db.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA diminuendo TO {name}")
         await db.execute(f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA diminuendo TO {name}")
         return
-    for table in READ[kind]:
+    for table in READ:
         columns = await db.fetchval(COLUMNS, f"diminuendo.{table}")
         await db.execute(f"GRANT SELECT ({columns}) ON diminuendo.{table} TO {name}")
-    called = ", ".join(f"diminuendo.{each}" for each in (CALLED if kind == "front" else ASKED))
+    called = ", ".join(f"diminuendo.{each}" for each in CALLED)
     await db.execute(f"GRANT EXECUTE ON FUNCTION {called} TO {name}")
 
 

@@ -2,12 +2,11 @@
 
     front      what front ends do: read what is public, add what operators add, and call functions that lease rounds,
                keep answers, count visits and erase. It has no right to any private table, not even to put into it.
-    audit      reads what is shown by now.
     trainer    everything but to change tables: that is for whoever owns them.
 
 They are groups without a password: whoever logs in is a member of one. PostgreSQL tells everybody who may connect how
 many rows each table has, about, and when somebody writes; and front ends are believed what they say, and hold others up
-when they do not go on. So all three are for people inside the wall, front logins for the machines of front ends alone,
+when they do not go on. So both are for people inside the wall, front logins for the machines of front ends alone,
 and others get a key of the service.
 """
 
@@ -30,7 +29,7 @@ TEMPORARY = (
 def make_roles(
     address: str, prefix: str = "diminuendo", say: Callable[[str], None] = lambda text: None
 ) -> list[str]:
-    """Make the three roles where there are none, and give each what it may do; their names.
+    """Make the two roles where there are none, and give each what it may do; their names.
 
     `say` is told what could not be done.
     """

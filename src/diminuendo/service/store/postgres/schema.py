@@ -3,8 +3,8 @@
 What is private is the same as in SQLite: `answers`, `visits`, `snapshot_parts` and `trainer_keys`. Front ends have no
 right to these tables. What they do with them (lease, put, count, erase) are functions that run with the rights of their
 owner, find names in this schema alone, and tell nothing but what the caller asked about. What a trainer writes is shown
-at public times: until then it is in tables that are inside the wall. Views show what is shown by now; they ask
-functions that run as their owner, so that nothing of the reader's own is ever run on what is not shown.
+at public times: until then it is in tables that are inside the wall. What is shown by now, functions say that run as
+their owner, so that nothing of the caller's own is ever run on what is not shown.
 
 Times are those of the database: `instant` is its clock, or where that was set back, the latest time that is public and
 what has gone by since. Whoever writes has its turn (`writing`) from before it asks for the time until it has committed:
@@ -17,10 +17,7 @@ from __future__ import annotations
 SCHEMA = "diminuendo"
 
 PUBLIC = ("store", "trainers", "populations", "placements", "events")
-"""Tables that anybody may read who may read anything."""
-
-SHOWN = ("shown_menus", "shown_leases", "shown_ledger", "shown_releases")
-"""Views of what is shown by now."""
+"""Tables that front ends read."""
 
 WITHIN = (
     "clock",
