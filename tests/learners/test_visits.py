@@ -111,7 +111,7 @@ def test_nothing_that_draws_is_copied(kind: Any) -> None:
 @every_private
 def test_a_learner_does_not_go_back_to_a_snapshot(kind: Any) -> None:
     learner = made(kind, 1)
-    arrays = _snapshots.of_learner(learner.snapshot(), kind.name)[1]
+    arrays = _snapshots.of_learner(learner.snapshot(), kind.learner)[1]
     learner.choose()
     with pytest.raises(InvalidInput, match="does not go back"):
         learner._take_snapshot(arrays)
