@@ -50,7 +50,6 @@ ORDER = [
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 MAY_ASK_THE_OUTSIDE = {
     "_database",
-    "evaluate",
     "simulate",
     "audit",
     "service",
@@ -62,6 +61,7 @@ MAY_ASK_THE_OUTSIDE = {
     "_lazy",
     "_plugins",
     "_compile_progress",
+    "_database",
     "_numba",
     "_cluster",
 }

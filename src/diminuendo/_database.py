@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from diminuendo._extras import extra
 from diminuendo.errors import InvalidInput
@@ -21,6 +21,7 @@ with extra("simulate"):
     import duckdb
 
 T = TypeVar("T")
+FilePath: TypeAlias = str | Path
 
 
 @contextmanager
@@ -69,6 +70,14 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def copy_parquet(path: FilePath, query: str, columns: Mapping[str, Any]) -> None:
+    """Write what this query says of the arrays `columns`, which are the table `given`."""
+    path = Path(path).resolve()
+    with private_database(path) as (database, _, _):
+        database.register("given", dict(columns))
+        database.execute(f"COPY ({query}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION zstd)")
+
+
 def write_parquet(path: Path, kinds: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows with columns of these DuckDB types; names of columns are ours."""
     with private_database(path) as (database, _, _):
@@ -83,8 +92,9 @@ def write_parquet(path: Path, kinds: Mapping[str, str], rows: Sequence[Mapping[s
         )
 
 
-def read_parquet(path: Path) -> tuple[dict[str, str], list[dict[str, Any]]]:
+def read_parquet(path: FilePath) -> tuple[dict[str, str], list[dict[str, Any]]]:
     """The DuckDB types of the columns of a file, and its rows."""
+    path = Path(path)
 
     def work() -> tuple[dict[str, str], list[dict[str, Any]]]:
         with private_database(path) as (database, file, _):

@@ -13,14 +13,16 @@ slates to which few respond: such a round earns 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items, Slate, sound
+
+if TYPE_CHECKING:
+    from diminuendo._database import FilePath
 
 COLUMNS = ("round", "slate", "propensity", "payoff")
 """The columns of a table. A payoff is null where nobody has answered yet."""
@@ -217,13 +219,13 @@ class Log:
             made._append(round_, slate, chance, None if np.isnan(worth) else worth, life)
         return made
 
-    def write(self, path: str | Path) -> None:
+    def write(self, path: FilePath) -> None:
         """Write a Parquet file, which `Log.read` reads. It is as private as what people said.
 
         Columns: round, slate (a list of items, -1 for an empty slot), propensity, payoff (null if there is no answer
         yet) and life (`types.Decision.life`; null if it is not known).
         """
-        from diminuendo._database import literal, private_database  # here: duckdb takes its time to load
+        from diminuendo._database import copy_parquet  # here: duckdb takes its time to load
 
         lives, payoffs = [life for life, _ in self._rounds], [row.payoff for row in self._rounds.values()]
         columns = {
@@ -235,20 +237,14 @@ class Log:
             ),
         } | {f"s{slot}": items for slot, items in enumerate(self.slates.T)}
         slate = f"[{', '.join(f's{slot}' for slot in range(self.slots))}]::INTEGER[{self.slots}]"
-        path = Path(path).resolve()
-        with private_database(path) as (database, _, _):
-            database.register("rounds", columns)
-            database.execute(
-                f"COPY (SELECT round, {slate} AS slate, propensity, payoff, {LIFE} FROM rounds) TO "
-                f"{literal(str(path))} (FORMAT parquet, COMPRESSION zstd)"
-            )
+        copy_parquet(path, f"SELECT round, {slate} AS slate, propensity, payoff, {LIFE} FROM given", columns)
 
     @classmethod
-    def read(cls, path: str | Path) -> Self:
+    def read(cls, path: FilePath) -> Self:
         """A log from a Parquet file as `write` writes it; slates may be lists of different lengths."""
         from diminuendo._database import read_parquet  # here: duckdb takes its time to load
 
-        kinds, table = read_parquet(Path(path))
+        kinds, table = read_parquet(path)
         if missing := [name for name in COLUMNS if name not in kinds]:
             raise InvalidInput(f"A log has the columns {', '.join(COLUMNS)}; missing: {', '.join(missing)}.")
         rounds, slates, chances, payoffs = ([row[name] for row in table] for name in COLUMNS)
