@@ -61,7 +61,6 @@ MAY_ASK_THE_OUTSIDE = {
     "_lazy",
     "_plugins",
     "_compile_progress",
-    "_database",
     "_numba",
     "_cluster",
 }
