@@ -196,9 +196,9 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="only write the page from what was measured")
     if not parser.parse_args().write:
         RESULTS.write_text(json.dumps(measured(), indent=2) + "\n")
-    found = json.loads(RESULTS.read_text())
-    PAGE.write_text(written(PAGE.read_text(), found))
-    print(units(found), reckoned(found), sep="\n\n")
+    result = json.loads(RESULTS.read_text())
+    PAGE.write_text(written(PAGE.read_text(), result))
+    print(units(result), reckoned(result), sep="\n\n")
 
 
 if __name__ == "__main__":

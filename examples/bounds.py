@@ -70,10 +70,10 @@ def draw(found: dict[int, dict[str, list[float]]], path: Path) -> None:
 
 
 def main(path: Path) -> None:
-    found = bounds()
-    draw(found, path)
+    result = bounds()
+    draw(result, path)
     at = PEOPLE.index(100_000)
-    for n_items, lines in found.items():
+    for n_items, lines in result.items():
         said = ", ".join(f"{name} {line[at]:.3f}" for name, line in lines.items())
         print(f"{SLOTS} of {n_items:,} things, {PEOPLE[at]:,} people: {said}")
     print(f"Picture in {path}.")

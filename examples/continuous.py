@@ -87,11 +87,11 @@ def draw(path: Path, shares: dict[str, list[list[float]]], without: list[float])
     figure, axis = plt.subplots(figsize=(8.2, 5.2), layout="constrained")
     axis.axhline(open_, color=BLUE, linewidth=2)
     for name, by_epsilon in shares.items():
-        found = np.array(by_epsilon).T
+        result = np.array(by_epsilon).T
         colour, line = looks[name]
-        low, high = found.min(axis=0), found.max(axis=0)
+        low, high = result.min(axis=0), result.max(axis=0)
         axis.fill_between(epsilons, low, high, color=colour, alpha=0.12, linewidth=0)
-        axis.plot(epsilons, found.mean(axis=0), color=colour, ls=line, lw=2, marker="o", ms=4, label=name)
+        axis.plot(epsilons, result.mean(axis=0), color=colour, ls=line, lw=2, marker="o", ms=4, label=name)
     axis.axhline(1, color=INK, linestyle="--", linewidth=1)
     axis.axhline(even, color=FAINT, linestyle="-.", linewidth=1)
     axis.axhline(1 - 1 / math.e, color=FAINT, linewidth=0.8)

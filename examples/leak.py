@@ -74,13 +74,13 @@ def attack(games: int = GAMES) -> dict[str, Any]:
     learners = {learner for learner, _ in ATTACKS.values()}
     attacked = {learner: play(learner, 0, games) for learner in learners}
     at_home = {learner: play(learner, games, games // 2) for learner in learners}
-    found = {}
+    result = {}
     for name, (learner, evidence) in ATTACKS.items():
         (tried, seen_at_home), (worlds, seen_by) = at_home[learner], attacked[learner]
         tries, seen, clicked = seen_at_home[evidence], seen_by[evidence], worlds == 1
         least = int(max(np.unique(tries), key=lambda level: ((tries >= level) == tried).mean()))
         guessed = seen >= least
-        found[name] = {
+        result[name] = {
             "evidence": evidence,
             "guesses a click from": least,
             "clicked": tally(seen[clicked]),
@@ -89,7 +89,7 @@ def attack(games: int = GAMES) -> dict[str, Any]:
             "true positives": frequency(guessed[clicked]),
             "false positives": frequency(guessed[~clicked]),
         }
-    return {"epsilon": EPSILON, "games": games, "bound": 1 / (1 + math.exp(-EPSILON)), "attacks": found}
+    return {"epsilon": EPSILON, "games": games, "bound": 1 / (1 + math.exp(-EPSILON)), "attacks": result}
 
 
 def tally(seen: Ints) -> list[list[int]]:
@@ -138,14 +138,14 @@ def draw(found: dict[str, Any], path: Path) -> Path:
 
 
 def main(path: Path, games: int) -> None:
-    found = attack(games)
+    result = attack(games)
     print(f"{'':<22}{'guesses right':>13}{'95 % interval':>17}{'clicks found':>14}{'false alarms':>14}")
-    for name, one in found["attacks"].items():
+    for name, one in result["attacks"].items():
         right, low, high = one["right"]
         print(f"{name:<22}{right:>13.1%}{f'{low:.1%} to {high:.1%}':>17}", end="")
         print(f"{one['true positives'][0]:>14.1%}{one['false positives'][0]:>14.1%}")
-    print(f"{'any attacker may have':<22}{found['bound']:>13.1%}   at epsilon {found['epsilon']:g}")
-    print(f"Picture in {draw(found, path)}.")
+    print(f"{'any attacker may have':<22}{result['bound']:>13.1%}   at epsilon {result['epsilon']:g}")
+    print(f"Picture in {draw(result, path)}.")
 
 
 if __name__ == "__main__":

@@ -91,17 +91,17 @@ def release(seed: int = SEED) -> dict[str, Any]:
     def deviation(sigma: float) -> Floats:
         return np.full(people.n_items, sigma / unit)
 
-    found = asked.singles(secret)
-    belief = of_singles(found / unit, deviation(sigmas[0]))
-    step("singles", found, sigmas[0], belief, True)
+    result = asked.singles(secret)
+    belief = of_singles(result / unit, deviation(sigmas[0]))
+    step("singles", result, sigmas[0], belief, True)
     for number in range(1, SLOTS):
         joins = slate[number - 1]
-        found = asked.row(joins, secret)
-        belief = belief.lose(found / unit, deviation(sigmas[1]))
-        step(f"row of {list(TASTES)[joins]}", found, sigmas[1], belief, number < SLOTS - 1)
-    found = asked.rest(secret)
-    belief = belief.see(found / unit, deviation(sigmas[1]))
-    step("rest", found, sigmas[1], belief, True)
+        result = asked.row(joins, secret)
+        belief = belief.lose(result / unit, deviation(sigmas[1]))
+        step(f"row of {list(TASTES)[joins]}", result, sigmas[1], belief, number < SLOTS - 1)
+    result = asked.rest(secret)
+    belief = belief.see(result / unit, deviation(sigmas[1]))
+    step("rest", result, sigmas[1], belief, True)
     for each, truth in zip(steps, without_noise(slate), strict=True):
         each["without noise"] = truth.tolist()
     return {
@@ -117,12 +117,12 @@ def without_noise(slate: list[int]) -> list[Floats]:
     """What would be published without noise, worked out by itself: for singles, each row, and the rest."""
     wants = wishes()
     left = wants / np.maximum(1.0, np.linalg.norm(wants, axis=1, keepdims=True))  # nobody is longer than 1
-    found = [left.mean(axis=0)]
+    result = [left.mean(axis=0)]
     for item in slate[:-1]:
         after = left * (wants[:, [item]] == 0)  # whoever wants it gains nothing from anything else
-        found.append((left - after).mean(axis=0))
+        result.append((left - after).mean(axis=0))
         left = after
-    return [*found, left.mean(axis=0)]
+    return [*result, left.mean(axis=0)]
 
 
 def draw(found: dict[str, Any], path: Path) -> Path:
@@ -210,12 +210,12 @@ def _films(axes: Axes, films: list[str]) -> None:
 
 
 def main(path: Path) -> None:
-    found = release()
-    for step in found["steps"]:
+    result = release()
+    for step in result["steps"]:
         print(
             f"{step['question']:<14} noise {step['deviation']:.3f}   slate so far: {', '.join(step['slate'])}"
         )
-    print(f"Picture in {draw(found, path)}.")
+    print(f"Picture in {draw(result, path)}.")
 
 
 if __name__ == "__main__":

@@ -28,9 +28,9 @@ BLUE, ORANGE, GREEN, GREY, INK = "#0072B2", "#D55E00", "#009E73", "#999999", "#2
 def shares(people: dim.People, seeds: int) -> dict[str, list[list[float]]]:
     """Payoff as a share of hindsight greedy's: calibration -> one list of runs per epsilon."""
     best = dim.greedy(people, SLOTS).value
-    found: dict[str, list[list[float]]] = {}
+    result: dict[str, list[list[float]]] = {}
     for calibration in CALIBRATIONS:
-        found[calibration] = []
+        result[calibration] = []
         for epsilon in EPSILONS:
             runs = []
             for seed in range(seeds):
@@ -44,14 +44,14 @@ def shares(people: dim.People, seeds: int) -> dict[str, list[list[float]]]:
                     coins=dim.SeededCoins(seed),
                 )
                 runs.append(float(people.values(learner.replay(people)).mean() / best))
-            found[calibration].append(runs)
+            result[calibration].append(runs)
     floors: dict[str, dim.Learner] = {
         "not private": paper.streeter_golovin(people.n_items, SLOTS, len(people), coins=dim.SeededCoins(0)),
         "random": dim.RandomSlates(people.n_items, SLOTS, coins=dim.SeededCoins(0)),
     }
     for name, floor in floors.items():
-        found[name] = [[float(people.values(floor.replay(people)).mean() / best)]]
-    return found
+        result[name] = [[float(people.values(floor.replay(people)).mean() / best)]]
+    return result
 
 
 def draw(found: dict[str, list[list[float]]], path: Path) -> None:
@@ -106,12 +106,12 @@ def draw(found: dict[str, list[list[float]]], path: Path) -> None:
 
 
 def main(path: Path, seeds: int) -> None:
-    found = shares(dim.msweb(), seeds)
-    chance, loud = (float(np.mean(found[name])) for name in ("random", "not private"))
+    result = shares(dim.msweb(), seeds)
+    chance, loud = (float(np.mean(result[name])) for name in ("random", "not private"))
     print(f"epsilon   paper   tight   (random {chance:.3f}, not private {loud:.3f})")
     for j, epsilon in enumerate(EPSILONS):
-        print(f"{epsilon:7g}   {np.mean(found['paper'][j]):.3f}   {np.mean(found['tight'][j]):.3f}")
-    draw(found, path)
+        print(f"{epsilon:7g}   {np.mean(result['paper'][j]):.3f}   {np.mean(result['tight'][j]):.3f}")
+    draw(result, path)
     print(f"Plot: {path}")
 
 

@@ -43,7 +43,7 @@ def main() -> None:
         say_plainly("  " + "\n  ".join(entry.commands(asked.seeds)))
         try:
             began = time.monotonic()
-            found = measure(entry, asked.seeds, asked.jobs, say_plainly)
+            result = measure(entry, asked.seeds, asked.jobs, say_plainly)
             say_plainly(f"  {time.monotonic() - began:.0f} s")
         except MissingData as missing:
             say_plainly(f"  SKIPPED, with its last results: {missing}")
@@ -53,9 +53,9 @@ def main() -> None:
             said = str(ended) or "Interrupted."
             say_plainly(f"{said} What is finished is kept; the same command goes on from there.")
             sys.exit(ended.status if isinstance(ended, Failed) else 130)
-        if not found.facts.get("passed", 1):
+        if not result.facts.get("passed", 1):
             failed.append(entry.name)
-        if keep(entry, found, results):
+        if keep(entry, result, results):
             write([name for name, picture in PICTURES.items() if entry.name in picture.entries], results)
     if skipped:
         say_plainly(f"SKIPPED for want of data: {', '.join(skipped)}.")

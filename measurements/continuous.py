@@ -60,12 +60,12 @@ def _one(run: Run) -> tuple[Run, float]:
 
 def finished(path: Path, sources: str) -> dict[Run, float]:
     """The runs of these sources in a file; a line that was cut off when it was being written does not count."""
-    found: dict[Run, float] = {}
+    result: dict[Run, float] = {}
     for line in path.read_text().splitlines() if path.exists() else ():
         try:
             made_by, cell, seed, value = json.loads(line)
         except ValueError:
             continue
         if made_by == sources:
-            found[cell, seed] = value
-    return found
+            result[cell, seed] = value
+    return result

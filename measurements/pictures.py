@@ -81,8 +81,8 @@ def constants(results: Results) -> Shown:
 def continuous(results: Results) -> Shown:
     """Payoff for each epsilon for continuous learners."""
     cells = results["continuous"].cells
-    found = {way: [cells[f"{way} {epsilon:g}"] for epsilon in budgets.EPSILONS] for way in WAYS}
-    return {"epsilons": list(budgets.EPSILONS), "ways": found, "not private": cells["boosted, not private"]}
+    result = {way: [cells[f"{way} {epsilon:g}"] for epsilon in budgets.EPSILONS] for way in WAYS}
+    return {"epsilons": list(budgets.EPSILONS), "ways": result, "not private": cells["boosted, not private"]}
 
 
 def bounds(results: Results) -> Shown:
@@ -107,7 +107,7 @@ def drawn_of(entry: str) -> Callable[[Results], Shown]:
 
 def report(shown: Shown, path: Path) -> None:
     """The beginning of the report of the demo, as a browser shows it."""
-    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    browser = next((result for name in BROWSERS if (result := shutil.which(name))), None)
     if browser is None:
         raise CannotDraw(f"{path.name} is a picture of a page; it needs chromium, see `make browser`.")
     wide, high = REPORT

@@ -41,7 +41,7 @@ def read_results(path: Path = RESULTS) -> Results:
     """All that is kept."""
     if not path.exists():
         return {}
-    return {name: Kept(**found) for name, found in json.loads(path.read_text()).items()}
+    return {name: Kept(**result) for name, result in json.loads(path.read_text()).items()}
 
 
 def write_results(results: Results, path: Path = RESULTS) -> None:

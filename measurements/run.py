@@ -58,15 +58,15 @@ def measure(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
 def _simulated(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
     folder = OUT / entry.name
     typed(entry.command(seeds), "--out", str(folder), jobs=jobs)
-    found = simulation(folder, entry.command(seeds), seeds)
-    return replace(found, drawn=over_time(folder, seeds)) if entry.name == "demo" else found
+    result = simulation(folder, entry.command(seeds), seeds)
+    return replace(result, drawn=over_time(folder, seeds)) if entry.name == "demo" else result
 
 
 def simulation(folder: Path, command: str, seeds: int) -> Kept:
     """What a finished simulation in this folder came to: payoffs as shares of greedy's."""
-    found = json.loads((folder / "simulation.json").read_text())
-    greedy, payoffs = found["benchmarks"]["greedy"], dict[str, dict[int, float]]()
-    for run in found["results"]:
+    result = json.loads((folder / "simulation.json").read_text())
+    greedy, payoffs = result["benchmarks"]["greedy"], dict[str, dict[int, float]]()
+    for run in result["results"]:
         payoffs.setdefault(cell(run), {})[run["seed"]] = run["mean_payoff"] / greedy
     cells = {key: rounded(runs[seed] for seed in range(seeds)) for key, runs in payoffs.items()}
     return Kept(command, seeds, cells, {"greedy": round(greedy, 4)})
@@ -74,8 +74,10 @@ def simulation(folder: Path, command: str, seeds: int) -> Kept:
 
 def over_time(folder: Path, seeds: int) -> dict[str, Any]:
     """What learners of the demo had earned by and by, from its finished runs."""
-    found = simulate(msweb(), slots=5, learners=DEMO_LEARNERS, epsilon=DEMO_EPSILONS, seeds=seeds, out=folder)
-    plain = curves(found)._asdict()
+    result = simulate(
+        msweb(), slots=5, learners=DEMO_LEARNERS, epsilon=DEMO_EPSILONS, seeds=seeds, out=folder
+    )
+    plain = curves(result)._asdict()
     lines = {part: {name: rounded(line) for name, line in plain[part].items()} for part in ("mean", "half")}
     return plain | lines
 
@@ -115,14 +117,14 @@ def _audited(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
     except Failed:
         if not findings.exists():
             raise
-    found = json.loads(
+    result = json.loads(
         findings.read_text()
     )  # also of an audit that accuses somebody: pages say what was found
-    if not found["passed"]:
-        say(f"{entry.name}: THE AUDIT FAILED. {', '.join(found['violations'])}.")
-    runs = sum(finding["runs"] for finding in found["findings"])
-    facts = {"runs": runs, "passed": int(found["passed"])}
-    rows, drawn = audit_rows(found["findings"]), audit_drawn(found)
+    if not result["passed"]:
+        say(f"{entry.name}: THE AUDIT FAILED. {', '.join(result['violations'])}.")
+    runs = sum(finding["runs"] for finding in result["findings"])
+    facts = {"runs": runs, "passed": int(result["passed"])}
+    rows, drawn = audit_rows(result["findings"]), audit_drawn(result)
     return Kept(entry.command(seeds), 0, rows=rows, facts=facts, drawn=drawn)
 
 
@@ -182,9 +184,9 @@ def _shown(finding: dict[str, Any] | None, claimed: str) -> str:
 
 
 def _planned(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
-    found = OUT / f"{entry.name}.json"
-    typed(entry.command(seeds), "--json", str(found))
-    return Kept(entry.command(seeds), 0, drawn=plan_drawn(json.loads(found.read_text())))
+    result = OUT / f"{entry.name}.json"
+    typed(entry.command(seeds), "--json", str(result))
+    return Kept(entry.command(seeds), 0, drawn=plan_drawn(json.loads(result.read_text())))
 
 
 def plan_drawn(found: dict[str, Any]) -> dict[str, Any]:
@@ -203,9 +205,9 @@ def plan_drawn(found: dict[str, Any]) -> dict[str, Any]:
 
 def _published(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
     cells, facts = published.measure(seeds)
-    found = Kept(entry.command(seeds), seeds, cells, facts)
-    say(published_table({entry.name: found}))
-    return found
+    result = Kept(entry.command(seeds), seeds, cells, facts)
+    say(published_table({entry.name: result}))
+    return result
 
 
 def _leaked(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:

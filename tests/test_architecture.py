@@ -73,17 +73,17 @@ OUTSIDE = {"os", "sys", "random", "secrets", "time", "datetime", "pathlib", "soc
 
 def imports(path: Path) -> list[str]:
     """Every module that a file imports, wherever in it."""
-    found = []
+    result = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            result += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
             module = node.module or ""
-            found += (
+            result += (
                 [f"{module}.{alias.name}" for alias in node.names] if module == "diminuendo" else [module]
             )
-    return found
+    return result
 
 
 def wrong_way(package: str, imported: str) -> bool:
@@ -97,10 +97,10 @@ def wrong_way(package: str, imported: str) -> bool:
 
 
 def test_every_package_has_its_place() -> None:
-    found = {
+    result = {
         path.stem for path in ROOT.iterdir() if path.suffix in ("", ".py") and not path.name.startswith("__")
     }
-    assert found == set(RANK), "a package is missing from ORDER, or ORDER names one that is not there"
+    assert result == set(RANK), "a package is missing from ORDER, or ORDER names one that is not there"
 
 
 def test_imports_point_up() -> None:
@@ -156,15 +156,15 @@ def test_every_folder_of_learners_is_an_island_or_the_base() -> None:
 
 def classes_of_learners() -> dict[str, type]:
     """Every class that a module of the learners defines."""
-    found = {}
+    result = {}
     for path in sorted((ROOT / "learners").rglob("*.py")):
         name = ".".join(("diminuendo", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(
             ".__init__"
         )
         for thing in vars(importlib.import_module(name)).values():
             if isinstance(thing, type) and thing.__module__ == name:
-                found[f"{name}.{thing.__qualname__}"] = thing
-    return found
+                result[f"{name}.{thing.__qualname__}"] = thing
+    return result
 
 
 def depth(kind: type) -> int:

@@ -49,9 +49,9 @@ def through_javascript(text: str) -> str:
 def test_json_there_and_back(decision: Decision) -> None:
     text = decision.to_json()
     for back in (text, text.encode(), json.loads(text), through_javascript(text)):
-        found = Decision.from_json(back)
-        assert found == decision
-        assert sound(found) is found  # of plain numbers and tuples
+        result = Decision.from_json(back)
+        assert result == decision
+        assert sound(result) is result  # of plain numbers and tuples
 
 
 @given(decisions)
@@ -92,9 +92,9 @@ BAD: list[Any] = [
 @pytest.mark.parametrize("wrong", BAD, ids=range(len(BAD)))
 def test_what_is_malformed_is_refused_and_not_repeated(wrong: Any) -> None:
     for given_ in (wrong, json.dumps(wrong)) if isinstance(wrong, dict) else (wrong,):
-        with pytest.raises(InvalidInput) as found:
+        with pytest.raises(InvalidInput) as result:
             Decision.from_json(given_)
-        error: BaseException | None = found.value
+        error: BaseException | None = result.value
         while error is not None:
             assert "17123" not in repr(error)
             error = error.__cause__ or error.__context__

@@ -153,8 +153,8 @@ def test_serve_needs_nothing_of_the_command_line(tmp_path: Path) -> None:
 
     from diminuendo.cli.app import app
 
-    found: Any = typer.main.get_command(app)
-    for each in found.commands["serve"].params:
+    result: Any = typer.main.get_command(app)
+    for each in result.commands["serve"].params:
         assert all(option in ran.stdout for option in each.opts), each.name
     ran = without(hidden, SERVE.format(typed=["--port", "x"]))
     assert (ran.returncode, ran.stderr.count("error: argument --port")) == (2, 1)

@@ -85,9 +85,9 @@ def test_too_little_noise_is_found(noise_left: float, monkeypatch: pytest.Monkey
         return laplace(values, noise_left * scale, secret) if noise_left else values.copy()
 
     monkeypatch.setattr(noise, "laplace", quieter)
-    found = leak.attack(GAMES)
-    assert found["epsilon"] == 1, "which is claimed"
-    assert not allowed(found["attacks"]["private's counts"], 1)
+    result = leak.attack(GAMES)
+    assert result["epsilon"] == 1, "which is claimed"
+    assert not allowed(result["attacks"]["private's counts"], 1)
 
 
 def test_frequencies_are_those_of_the_games(found: dict[str, Any]) -> None:

@@ -97,9 +97,9 @@ def test_what_a_file_builds_on_is_what_python_says() -> None:
 
 
 def test_kernels_that_ask_a_family_build_on_all_families() -> None:
-    found = {str(path.relative_to(ROOT)) for path in closure(ROOT / "objectives" / "person.py")}
-    assert {f"objectives/{name}.py" for name in ("noisy_or", "coverage", "mixture", "family")} <= found
-    assert "privacy/ledger.py" not in found
+    result = {str(path.relative_to(ROOT)) for path in closure(ROOT / "objectives" / "person.py")}
+    assert {f"objectives/{name}.py" for name in ("noisy_or", "coverage", "mixture", "family")} <= result
+    assert "privacy/ledger.py" not in result
 
 
 def test_no_folder_to_write_to_is_no_reason_to_fail() -> None:
@@ -133,7 +133,7 @@ def reads_global(code: CodeType, name: str) -> bool:
 def test_what_is_inline_is_called_by_compiled_code_only() -> None:
     """It is not kept on disk: called from Python, it would be compiled in every process."""
     compiled_by_table_type = {function for kernels in _KERNELS.values() for function in kernels}
-    found = []
+    result = []
     for info in pkgutil.walk_packages(diminuendo.__path__, "diminuendo."):
         if (
             "__main__" in info.name or "report" in info.name or "plot" in info.name
@@ -144,5 +144,5 @@ def test_what_is_inline_is_called_by_compiled_code_only() -> None:
                 called: Any = function.__globals__.get(name)
                 inlined = isinstance(called, Dispatcher) and type(vars(called)["_cache"]) is NullCache
                 if inlined and reads_global(function.__code__, name):
-                    found.append(f"{function.__module__}.{function.__qualname__} calls {name}")
-    assert not found, "make these kernels"
+                    result.append(f"{function.__module__}.{function.__qualname__} calls {name}")
+    assert not result, "make these kernels"

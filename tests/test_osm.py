@@ -372,17 +372,17 @@ def test_no_bound_is_claimed_where_none_is_proved(plugin: Callable[..., None]) -
 def test_the_audit_finds_nothing_and_is_not_blind(plugin: Callable[..., None]) -> None:
     """The ledger's epsilon holds along the worst path that is tried; without noise, or counted twice, it does not."""
     plugin()
-    (found,) = pathwise(shipped("osm-dp"), 1.0, 1e-6, EFFORTS["quick"], 1)
-    assert not found.violation
-    (found,) = pathwise(without_noise("osm-dp"), 1.0, 1e-6, EFFORTS["quick"], 1)
-    assert found.violation
+    (result,) = pathwise(shipped("osm-dp"), 1.0, 1e-6, EFFORTS["quick"], 1)
+    assert not result.violation
+    (result,) = pathwise(without_noise("osm-dp"), 1.0, 1e-6, EFFORTS["quick"], 1)
+    assert result.violation
 
 
 def test_the_audit_finds_who_counts_twice(plugin: Callable[..., None]) -> None:
     add = "self.total.add(answer, batch=self.total.schedule.batch_of(number))"
     plugin((add, f"{add}\n        {add}"))
-    (found,) = pathwise(shipped("osm-dp"), 1.0, 1e-6, EFFORTS["quick"], 1)
-    assert found.violation
+    (result,) = pathwise(shipped("osm-dp"), 1.0, 1e-6, EFFORTS["quick"], 1)
+    assert result.violation
 
 
 # Hostile answers.

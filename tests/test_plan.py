@@ -28,59 +28,59 @@ RUNNER = CliRunner()
 
 
 def test_full_information_lists_both_rates() -> None:
-    found = plan(50, 5, 100_000, epsilon=1.0, delta=1e-6)
-    assert found["fi-dp:calibration=paper"].parameters["eta"] == pytest.approx(2.8467e-5, rel=1e-4)
-    assert found["fi-dp"].parameters["eta"] == pytest.approx(3.1213e-4, rel=1e-4)
-    assert found["fi-dp"].bound == pytest.approx(62697.86869742943, rel=1e-9)
-    assert found["streeter-golovin"].bound == pytest.approx(2797.149622536537, rel=1e-9)
-    assert found.recommended == "overlap-greedy"
-    assert "stores users' preferences" in found.why
-    assert {one.name for one in found.candidates} == {
+    result = plan(50, 5, 100_000, epsilon=1.0, delta=1e-6)
+    assert result["fi-dp:calibration=paper"].parameters["eta"] == pytest.approx(2.8467e-5, rel=1e-4)
+    assert result["fi-dp"].parameters["eta"] == pytest.approx(3.1213e-4, rel=1e-4)
+    assert result["fi-dp"].bound == pytest.approx(62697.86869742943, rel=1e-9)
+    assert result["streeter-golovin"].bound == pytest.approx(2797.149622536537, rel=1e-9)
+    assert result.recommended == "overlap-greedy"
+    assert "stores users' preferences" in result.why
+    assert {one.name for one in result.candidates} == {
         name for name in with_variants() if "full" in LEARNERS[name].reads
     }
 
 
 def test_bandit_says_that_gamma_was_held() -> None:
-    found = plan(20, 5, 1_000_000, feedback="bandit")
-    printed = found["bandit-dp:calibration=paper"]
+    result = plan(20, 5, 1_000_000, feedback="bandit")
+    printed = result["bandit-dp:calibration=paper"]
     assert printed.parameters["gamma_as_printed"] == pytest.approx(4.86114589, rel=1e-8)
     assert printed.parameters["gamma"] == 1.0
     assert printed.parameters["rounds_for_gamma"] == pytest.approx(1.1487e8, rel=1e-4)
     assert any("4.861" in note and "held at 1" in note for note in printed.notes)
     assert printed.bound == pytest.approx(236312454.28942198, rel=1e-9)
     assert not printed.says_something(1_000_000)
-    assert found.recommended == "slate-totals"
+    assert result.recommended == "slate-totals"
     assert "no bound says anything" in plan(20, 5, 1_000, feedback="bandit", adversarial=True).why
 
 
 def test_what_is_planned_is_what_is_run() -> None:
-    found = plan(12, 3, 500, epsilon=0.7, delta=1e-5)
+    result = plan(12, 3, 500, epsilon=0.7, delta=1e-5)
     for name in ("fi-dp", "fi-dp:calibration=paper", "fi-pure"):
         made = make(name, Setting(12, 3, 500, "full", 0.7, 1e-5))
-        assert made.parameters.items() <= found[name].parameters.items()
-        assert made.guarantee == found[name].guarantee
+        assert made.parameters.items() <= result[name].parameters.items()
+        assert made.guarantee == result[name].guarantee
 
 
 @pytest.mark.parametrize("feedback", FEEDBACKS)
 @pytest.mark.parametrize(("n", "k", "rounds"), [(1, 1, 1), (2, 2, 1), (1, 1, 50), (300, 300, 7), (5, 2, 2)])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_every_size_has_a_plan(n: int, k: int, rounds: int, feedback: str, delta: float) -> None:
-    found = plan(n, k, rounds, delta=delta, feedback=feedback)  # type: ignore[arg-type]
-    json.dumps(found.as_json(), allow_nan=False)
-    promise = found[found.recommended].guarantee
+    result = plan(n, k, rounds, delta=delta, feedback=feedback)  # type: ignore[arg-type]
+    json.dumps(result.as_json(), allow_nan=False)
+    promise = result[result.recommended].guarantee
     assert promise.epsilon <= 1.0
     assert promise.delta <= delta
     assert promise.exact
 
 
 def test_what_cannot_be_made_is_left_out_with_a_reason() -> None:
-    found = plan(50, 5, 10**12, epsilon=1e-9)
-    assert "rate" in found.left_out["fi-dp:calibration=paper"]
-    assert "overlap-greedy" in found.left_out
+    result = plan(50, 5, 10**12, epsilon=1e-9)
+    assert "rate" in result.left_out["fi-dp:calibration=paper"]
+    assert "overlap-greedy" in result.left_out
     assert plan(294, 5, 60).half_way is None
     assert "nothing to learn" in plan(5, 5, 60).why
     assert "memory" in plan(50, 5, 10**9, feedback="bandit").left_out["bandit-dp:draw=presampled"]
-    assert json.loads(json.dumps(found.as_json()))["left_out"]
+    assert json.loads(json.dumps(result.as_json()))["left_out"]
 
 
 def test_bad_settings_are_refused() -> None:

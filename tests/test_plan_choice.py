@@ -49,10 +49,10 @@ def test_the_rules_read_from_the_top() -> None:
 
 
 def test_a_rule_goes_before_a_bound_unless_a_bound_is_wanted() -> None:
-    found = [made_up("random", None, 0.0), made_up("overlap-greedy", None), made_up("other", 900.0)]
-    found.append(made_up("better", 800.0))
-    assert pick(found, FULL)[0] == "overlap-greedy"
-    name, why = pick(found, FULL, adversarial=True)
+    result = [made_up("random", None, 0.0), made_up("overlap-greedy", None), made_up("other", 900.0)]
+    result.append(made_up("better", 800.0))
+    assert pick(result, FULL)[0] == "overlap-greedy"
+    name, why = pick(result, FULL, adversarial=True)
     assert name == "better"
     assert "0.080 per person" in why
     assert "overlap-greedy loses less" in why
@@ -80,7 +80,7 @@ def test_who_keeps_people_is_not_taken_where_that_is_not_allowed() -> None:
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_every_wish_is_granted_or_refused(feedback: str, delta: float) -> None:
     for store, adversarial in itertools.product((True, False), repeat=2):
-        found = plan(
+        result = plan(
             50,
             5,
             10_000,
@@ -89,16 +89,16 @@ def test_every_wish_is_granted_or_refused(feedback: str, delta: float) -> None:
             store_people=store,
             adversarial=adversarial,
         )
-        taken = found[found.recommended]
-        assert taken.keeps_to(found.setting)
+        taken = result[result.recommended]
+        assert taken.keeps_to(result.setting)
         assert store or not LEARNERS[taken.name].advice.keeps_people
         if adversarial and taken.name != "random":
             others = [
-                one for one in found.candidates if one.keeps_to(found.setting) and one.bound is not None
+                one for one in result.candidates if one.keeps_to(result.setting) and one.bound is not None
             ]
             allowed = [one.bound for one in others if store or not LEARNERS[one.name].advice.keeps_people]
             assert taken.bound == min(bound for bound in allowed if bound is not None)
-        assert found.why.count(". ") + found.why.endswith(".") >= 2, "two sentences"
+        assert result.why.count(". ") + result.why.endswith(".") >= 2, "two sentences"
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -15,20 +15,20 @@ from diminuendo.privacy import Budget
 
 def contexts_of(*sizes: int, private: bool = False, **asked: object) -> ContextPlan:
     arguments = {"n_items": 294, "slots": 5, "rounds": 30_000} | asked
-    found = plan(**arguments, contexts=sizes, private_context=private).contexts  # type: ignore[arg-type]
-    assert found is not None
-    return found
+    result = plan(**arguments, contexts=sizes, private_context=private).contexts  # type: ignore[arg-type]
+    assert result is not None
+    return result
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_what_a_value_needs_is_four_times_the_largest_noise(epsilon: float) -> None:
     mu = math.sqrt(Budget(epsilon, 1e-6, accountant="continuous-gaussian").limit)
     nu = math.sqrt(2) / mu * math.sqrt(2 * math.log(294))
-    found = contexts_of(20, 24, epsilon=epsilon)
-    assert found.needed == pytest.approx(4 * nu, abs=0.5)
-    assert found.on_average == (1_500.0, 1_250.0)
-    assert found.numbers == 44 * 294
-    assert found.seconds == pytest.approx(44 * 294 * 0.47e-6)
+    result = contexts_of(20, 24, epsilon=epsilon)
+    assert result.needed == pytest.approx(4 * nu, abs=0.5)
+    assert result.on_average == (1_500.0, 1_250.0)
+    assert result.numbers == 44 * 294
+    assert result.seconds == pytest.approx(44 * 294 * 0.47e-6)
 
 
 def test_useless_contexts_cost_little_and_private_ones_a_little_more() -> None:
@@ -84,10 +84,10 @@ def test_payoffs_and_clicks_have_slates_of_their_own_where_values_differ(feedbac
 
 
 def test_a_learner_that_shows_everybody_the_same() -> None:
-    found = contexts_of(20, delta=0.0)
-    assert not found.taken
-    assert "epoch-greedy shows everybody the same" in found.said
-    assert found.needed is None
+    result = contexts_of(20, delta=0.0)
+    assert not result.taken
+    assert "epoch-greedy shows everybody the same" in result.said
+    assert result.needed is None
 
 
 def test_as_json() -> None:

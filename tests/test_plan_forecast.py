@@ -111,24 +111,24 @@ def test_half_way_and_loss_on_real_people(name: str, epsilon: float) -> None:
         "uber": lambda: (real_data.uber(20_000), 15.4),
     }[name]()
     _, actual, loss = shown(people, 5, epsilon)
-    found = plan(people.n_items, 5, len(people), epsilon=epsilon, cares_about=cares)
-    assert within(found.half_way, actual, REAL)
-    (foretold,) = prices("overlap-greedy", found.setting, cares, epsilons=())
+    result = plan(people.n_items, 5, len(people), epsilon=epsilon, cares_about=cares)
+    assert within(result.half_way, actual, REAL)
+    (foretold,) = prices("overlap-greedy", result.setting, cares, epsilons=())
     assert foretold.loss / LOSSES < loss < LOSSES * foretold.loss
-    assert f"factor of {REAL:g}" in found.model
-    assert f"factor of {LOSSES:g}" in found.model
+    assert f"factor of {REAL:g}" in result.model
+    assert f"factor of {LOSSES:g}" in result.model
 
 
 def test_prices_fall_with_epsilon_and_lie_below_chance() -> None:
     setting = Setting(40, 3, 3_000, "full", 0.7, 1e-6)
-    found = prices("overlap-greedy", setting, 3.0, epsilons=(0.02, 10.0))
-    assert [price.epsilon for price in found] == [0.02, 0.7, 10.0]
-    assert found[0].loss > found[1].loss > found[2].loss
+    result = prices("overlap-greedy", setting, 3.0, epsilons=(0.02, 10.0))
+    assert [price.epsilon for price in result] == [0.02, 0.7, 10.0]
+    assert result[0].loss > result[1].loss > result[2].loss
     told = plan(40, 3, 3_000, epsilon=0.7, cares_about=3.0).with_prices((0.02, 10.0))
-    assert told.prices == found, "the same facts give the same forecast"
-    assert found[0].loss < told.random_loss + 0.1
-    assert found[0].apart is not None
-    assert found[0].apart > 10 * (found[2].apart or 0)
+    assert told.prices == result, "the same facts give the same forecast"
+    assert result[0].loss < told.random_loss + 0.1
+    assert result[0].apart is not None
+    assert result[0].apart > 10 * (result[2].apart or 0)
     assert plan(5, 5, 60).with_prices().prices == (), "random slates have no price"
 
 

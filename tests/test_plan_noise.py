@@ -93,16 +93,16 @@ def test_clipping_counts_a_person_who_wants_three_things_less(
 
 
 def test_the_plan_says_it() -> None:
-    found = plan(50, 5, 100_000, cares_about=9)
-    assert found.noise is not None
+    result = plan(50, 5, 100_000, cares_about=9)
+    assert result.noise is not None
     # sqrt(2) / mu is 5.97 people at (1, 1e-6); .95 of the budget is for sums, about half of that for singles, and
     # averages over releases of overlapping people cost a factor of about sqrt(2) more.
-    assert 5.97 / math.sqrt(0.95) < found.noise.deviation < 3 * 5.97
-    assert found.noise.apart == pytest.approx(1.6448536 * math.sqrt(18) * found.noise.deviation)
-    assert found.noise.people < 100_000
+    assert 5.97 / math.sqrt(0.95) < result.noise.deviation < 3 * 5.97
+    assert result.noise.apart == pytest.approx(1.6448536 * math.sqrt(18) * result.noise.deviation)
+    assert result.noise.people < 100_000
     again = plan(50, 5, 100_000, cares_about=1, epsilon=0.1).noise
     assert again is not None
-    assert 2 < again.apart / found.noise.apart < 3.5, (
+    assert 2 < again.apart / result.noise.apart < 3.5, (
         "nearly ten times the noise, and three times what one counts"
     )
     assert plan(50, 5, 100_000, feedback="bandit").noise is None

@@ -43,10 +43,10 @@ def test_hits_are_what_made_up_people_bring(tmp_path: Path) -> None:
 
 
 def test_chance_is_what_random_slates_bring() -> None:
-    found = day_forecast(plan(8, 2, 500, cares_about=2.0), 300)
+    result = day_forecast(plan(8, 2, 500, cares_about=2.0), 300)
     appeal = PublicModel(8, 2.0).appeal
     pairs = [1 - (1 - appeal[a]) * (1 - appeal[b]) for a, b in combinations(range(8), 2)]
-    assert found.chance == pytest.approx(300 * np.mean(pairs), rel=0.05), (
+    assert result.chance == pytest.approx(300 * np.mean(pairs), rel=0.05), (
         "items that come twice are neglected"
     )
     alike = day_forecast(plan(2, 2, 500, cares_about=1.0), 300)

@@ -49,16 +49,16 @@ BOTH = pytest.mark.parametrize("feedback", list(TAKEN))
 @BOTH
 def test_the_same_learner_is_planned_and_made(feedback: FeedbackKind) -> None:
     for delta, visits, store in itertools.product((0.0, 1e-6), (1, 3), (True, False)):
-        found = plan(50, 5, 10_000, delta=delta, feedback=feedback, visits=visits, store_people=store)
-        assert found.recommended == TAKEN[feedback]
-        assert make("private", found.setting).name == TAKEN[feedback]
-        promise = found[found.recommended].guarantee
+        result = plan(50, 5, 10_000, delta=delta, feedback=feedback, visits=visits, store_people=store)
+        assert result.recommended == TAKEN[feedback]
+        assert make("private", result.setting).name == TAKEN[feedback]
+        promise = result[result.recommended].guarantee
         assert promise.epsilon == pytest.approx(1.0)
         assert promise.delta == 0.0
-        assert found.setting.visits == visits
+        assert result.setting.visits == visits
         assert visits == 1 or f"{visits} rounds" in str(promise)
         why = next(rule.why for rule in RULES if rule.learner == TAKEN[feedback])
-        assert found.why == why
+        assert result.why == why
         assert "No regret bound is proved" in why
 
 
@@ -80,10 +80,12 @@ def test_who_wants_a_bound_gets_the_least_and_is_told_when_it_says_nothing(feedb
     name, why = pick([rule], setting, adversarial=True)
     assert name == "random"
     assert TAKEN[feedback] in why, "what there is without a bound"
-    found = plan(50, 5, 10_000, feedback=feedback, adversarial=True)
-    assert found.recommended != TAKEN[feedback]
-    bounds = [one.bound for one in found.candidates if one.bound is not None and one.keeps_to(found.setting)]
-    assert found[found.recommended].bound == (min(bounds) if bounds else None)
+    result = plan(50, 5, 10_000, feedback=feedback, adversarial=True)
+    assert result.recommended != TAKEN[feedback]
+    bounds = [
+        one.bound for one in result.candidates if one.bound is not None and one.keeps_to(result.setting)
+    ]
+    assert result[result.recommended].bound == (min(bounds) if bounds else None)
 
 
 # The first look.
@@ -129,9 +131,9 @@ def test_two_slates_are_told_apart_as_often_as_is_said() -> None:
 
 
 def looked(n: int, k: int, rounds: int, epsilon: float, visits: int = 1) -> FirstLook:
-    found = plan(n, k, rounds, epsilon=epsilon, feedback="click", visits=visits).first_look
-    assert found is not None
-    return found
+    result = plan(n, k, rounds, epsilon=epsilon, feedback="click", visits=visits).first_look
+    assert result is not None
+    return result
 
 
 def test_what_it_would_take_would_be_enough() -> None:
@@ -210,11 +212,11 @@ def runs(setting: Setting, count: int) -> list[tuple[float, Floats]]:
     """What single runs lose, and what their slates are worth."""
     model, name = PublicModel(setting.n_items, 3.0), TAKEN[setting.feedback]
     short = short_run(name, setting)
-    found = []
+    result = []
     for seed in range(count):
         learner = make(name, short.setting, coins=SeededCoins(seed))
-        found.append(_run(learner, short, _sample(model, short.setting, seed)))
-    return found
+        result.append(_run(learner, short, _sample(model, short.setting, seed)))
+    return result
 
 
 # Forecasts.
@@ -254,8 +256,8 @@ def test_forecasts_improve_with_epsilon_and_with_people(feedback: FeedbackKind) 
         for name, (rounds, epsilon) in sizes.items()
     }
     for worse in ("little epsilon", "few people"):
-        found = stats.ttest_ind(losses[worse], losses["enough"], alternative="greater", equal_var=False)
-        assert found.pvalue < ALPHA
+        result = stats.ttest_ind(losses[worse], losses["enough"], alternative="greater", equal_var=False)
+        assert result.pvalue < ALPHA
 
 
 def test_a_plan_with_prices() -> None:
@@ -380,9 +382,9 @@ STREAMS = {
 def test_losses_of_real_people_are_as_far_off_as_plans_say(name: str, feedback: FeedbackKind) -> None:
     load, cares = STREAMS[name]
     people = load()
-    found = plan(people.n_items, 5, len(people), feedback=feedback, cares_about=cares)
-    foretold = found.with_prices(epsilons=())
+    result = plan(people.n_items, 5, len(people), feedback=feedback, cares_about=cares)
+    foretold = result.with_prices(epsilons=())
     _, loss, _ = real(people, feedback, 1.0, seeds=2)
     assert foretold.price is not None
     assert 0.75 * foretold.price.loss < loss < 6 * foretold.price.loss
-    assert "between three quarters of their forecast and 6 times" in found.model
+    assert "between three quarters of their forecast and 6 times" in result.model

@@ -273,9 +273,9 @@ def test_kept_runs_are_those_of_the_source_that_made_them(folder: Path, popular:
 
 def test_the_report_says_where_it_comes_from(folder: Path, popular: Any) -> None:
     people = dim.open_stream("taste-groups")[:40]
-    found = simulate(people, slots=2, learners=["popular"], seeds=1, time_limit=1)
-    assert command(found).endswith(f"--plugin {folder / 'popular.py'}")
-    assert "from the plugin popular, whose author answers for it" in _who(found.results[0])
+    result = simulate(people, slots=2, learners=["popular"], seeds=1, time_limit=1)
+    assert command(result).endswith(f"--plugin {folder / 'popular.py'}")
+    assert "from the plugin popular, whose author answers for it" in _who(result.results[0])
 
 
 @pytest.mark.slow
@@ -325,10 +325,10 @@ def test_who_is_silent_forgets_or_releases_at_the_end_fails_contract_and_audit(
         except AssertionError as error:
             said.append(str(error))
     assert said
-    found = audit([name], effort=EFFORTS["quick"], seed=1)
-    assert not found.passed
-    assert found.unfit.keys() == {name}
-    assert all(re.search(why, each) for each in (*said, found.unfit[name]))
+    result = audit([name], effort=EFFORTS["quick"], seed=1)
+    assert not result.passed
+    assert result.unfit.keys() == {name}
+    assert all(re.search(why, each) for each in (*said, result.unfit[name]))
     for check in new:
         check(cases_of(LEARNERS["popular"])[0])
 
@@ -360,8 +360,8 @@ def test_the_page_installs_what_its_commands_need() -> None:
 
 
 def test_the_audit_finds_it_without_its_noise(popular: Any) -> None:
-    (found,) = pathwise(without_noise("popular"), 1.0, 1e-6, EFFORTS["quick"], 1)
-    assert found.violation
+    (result,) = pathwise(without_noise("popular"), 1.0, 1e-6, EFFORTS["quick"], 1)
+    assert result.violation
 
 
 def test_who_adds_no_noise_has_none_to_leave_out() -> None:

@@ -23,18 +23,18 @@ BESIDE = re.compile(r"(?P<files>[\w/]+\.py(?:, [\w/]+\.py)*)(?:\s{2,}(?P<names>[
 
 def missing(line: str, folders: tuple[str, ...]) -> list[str]:
     """What a line of pseudocode names on its right, and is not there."""
-    found = BESIDE.search(line)
-    if found is None:
+    result = BESIDE.search(line)
+    if result is None:
         return []
     absent = []
-    for file in found["files"].split(", "):
+    for file in result["files"].split(", "):
         places = [PACKAGE / folder / file for folder in (*folders, ".")]
         path = next((place for place in places if place.exists()), None)
         if path is None:
             absent.append(file)
             continue
         text = path.read_text()
-        for name in (found["names"] or "").split(", "):
+        for name in (result["names"] or "").split(", "):
             absent += [
                 f"{file}: {part}"
                 for part in name.split(".")

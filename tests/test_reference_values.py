@@ -40,23 +40,23 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "slots"), CASES)
 def test_greedy(name: str, slots: int) -> None:
-    found = greedy(STREAMS[name](), slots)
-    assert round(found.value, 4) == REFERENCE[name, slots][0]
-    assert found.value == pytest.approx(sum(found.gains))
+    result = greedy(STREAMS[name](), slots)
+    assert round(result.value, 4) == REFERENCE[name, slots][0]
+    assert result.value == pytest.approx(sum(result.gains))
 
 
 @pytest.mark.parametrize(("name", "slots"), CASES)
 def test_the_optimum_is_proven(name: str, slots: int) -> None:
     people = STREAMS[name]()
-    found = optimum(people, slots, time_limit=300)
-    assert found.proven
-    assert people.values(found.slate).mean() == pytest.approx(found.lower, abs=1e-9)
+    result = optimum(people, slots, time_limit=300)
+    assert result.proven
+    assert people.values(result.slate).mean() == pytest.approx(result.lower, abs=1e-9)
     reference = REFERENCE[name, slots][1]
     if reference is None:
-        assert 0.6413 <= found.lower <= found.upper <= 0.6792
+        assert 0.6413 <= result.lower <= result.upper <= 0.6792
     else:
-        assert round(found.lower, 4) == reference
-    assert found.upper <= data_bound(people, greedy(people, slots).slate, slots) + 1e-6
+        assert round(result.lower, 4) == reference
+    assert result.upper <= data_bound(people, greedy(people, slots).slate, slots) + 1e-6
 
 
 def test_nonprivate_hedge_comes_close_to_hindsight_on_msweb() -> None:

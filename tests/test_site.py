@@ -46,11 +46,11 @@ class Links(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
-        self.places |= {found[name] for name in ("id", "name") if name in found}
+        result = {name: value or "" for name, value in attrs}
+        self.places |= {result[name] for name in ("id", "name") if name in result}
         for name in ("href", "src"):
-            if name in found:
-                (self.targets if tag == "a" else self.fetched).append(found[name])
+            if name in result:
+                (self.targets if tag == "a" else self.fetched).append(result[name])
 
 
 def broken_links(site: Path) -> list[str]:

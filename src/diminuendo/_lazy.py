@@ -25,9 +25,9 @@ def lazily(
             return import_module(f"{package}.{name}")
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(import_module(home[name]), name)
-        setattr(sys.modules[package], name, found)  # so that it is looked for only once
-        return found
+        result = getattr(import_module(home[name]), name)
+        setattr(sys.modules[package], name, result)  # so that it is looked for only once
+        return result
 
     def listed() -> list[str]:
         return sorted({*vars(sys.modules[package]), *home, *inside})

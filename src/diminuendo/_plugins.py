@@ -168,10 +168,10 @@ def load(said: str) -> list[str]:
         name = ".".join(parts)
         _reach(str(folder))
         module = _imported(name, said)
-        found = Path(str(module.__file__)).resolve()
-        if path not in (found, found.parent):
+        result = Path(str(module.__file__)).resolve()
+        if path not in (result, result.parent):
             raise InvalidInput(
-                f"The plugin {said} would be the module {name!r}, and there is another one of that name: {found}. "
+                f"The plugin {said} would be the module {name!r}, and there is another one of that name: {result}. "
                 "Rename the file."
             )
     top = module.__name__.partition(".")[0]
@@ -231,11 +231,11 @@ class Carried:
     @classmethod
     def packed(cls) -> Carried:
         """All that was registered here."""
-        found = _names()
-        modules = dict.fromkeys((each.module, each.folder) for each in found.values() if each.module != MAIN)
+        result = _names()
+        modules = dict.fromkeys((each.module, each.folder) for each in result.values() if each.module != MAIN)
         of_main = tuple(
             (kind, name, Table.tables[kind]._things[name], origin)
-            for (kind, name), origin in found.items()
+            for (kind, name), origin in result.items()
             if origin.module == MAIN
         )
         return cls(tuple(modules), of_main)

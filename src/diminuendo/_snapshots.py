@@ -80,8 +80,8 @@ def unpacked(written: bytes, what: str, first: int = 0) -> tuple[dict[str, Any],
         file = io.BytesIO(written)
         file.seek(first)
         with np.load(file, allow_pickle=False) as held:
-            found = {name: held[name] for name in held.files}
-        facts = dict(json.loads(found.pop("header").tobytes()))
+            result = {name: held[name] for name in held.files}
+        facts = dict(json.loads(result.pop("header").tobytes()))
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise InvalidInput(f"These bytes are not {what}: {error}") from error
     version = facts.pop("format", None)
@@ -90,15 +90,15 @@ def unpacked(written: bytes, what: str, first: int = 0) -> tuple[dict[str, Any],
             f"Expected {what} in format {FORMAT}; got one in format {version!r}, which another version of diminuendo "
             "wrote. Read it with that version, or begin anew."
         )
-    return facts, found
+    return facts, result
 
 
 def of_learner(snapshot: bytes, name: str) -> tuple[dict[str, Any], Arrays]:
     """The header and the arrays in a snapshot of the learner of that name."""
-    header, found = unsealed(snapshot, "a snapshot of a learner")
+    header, result = unsealed(snapshot, "a snapshot of a learner")
     if header.get("learner") != name:
         raise InvalidInput(f"Expected a snapshot of {name!r}; got one of {header.get('learner')!r}.")
-    return header, found
+    return header, result
 
 
 def taken(found: Arrays, part: str) -> Arrays:

@@ -48,11 +48,11 @@ def slots(value: object, n_items: int) -> int:
 def as_floats(values: object) -> Floats:
     """Numbers at the door; which numbers does not matter, as long as they are real. NumPy warns of none of them."""
     with suppress(Exception), np.errstate(all="ignore"):  # of long doubles that no float can hold
-        found = np.asarray(values)
-        if found.dtype == object:
-            found = np.array([as_float(entry) for entry in found.flat]).reshape(found.shape)
-        if found.dtype.kind in "biuf":
-            return np.ascontiguousarray(found, dtype=np.float64)
+        result = np.asarray(values)
+        if result.dtype == object:
+            result = np.array([as_float(entry) for entry in result.flat]).reshape(result.shape)
+        if result.dtype.kind in "biuf":
+            return np.ascontiguousarray(result, dtype=np.float64)
     raise InvalidInput(f"Expected real numbers; got {type(values).__name__}.")
 
 
@@ -74,12 +74,12 @@ def positive_float(value: object, name: str) -> float:
     if not is_number(value):
         raise InvalidInput(f"{name} must be a number above 0; got {value!r}.")
     try:
-        found = float(value)
+        result = float(value)
     except OverflowError:  # a whole number too large for a float
-        found = math.inf
-    if not (math.isfinite(found) and found > 0):
+        result = math.inf
+    if not (math.isfinite(result) and result > 0):
         raise InvalidInput(f"{name} must be finite and above 0; got {value!r}.")
-    return found
+    return result
 
 
 def numbers(values: object, what: str, kind: DTypeLike | None = np.float64) -> NDArray[Any]:

@@ -322,7 +322,7 @@ class Client:
             waiting = len(self._waiting) + self._sending
             refused, lost = self.refused - self._told[0], self.lost - self._told[1]
             self._told = self.refused, self.lost
-        found = [
+        result = [
             f"{many:,} answers {what}"
             for many, what in (
                 (waiting, "still wait to be sent"),
@@ -331,9 +331,9 @@ class Client:
             )
             if many
         ]
-        if found:
+        if result:
             reason = f" The last reason: {self._reason}." if refused or lost else ""
-            raise (ServiceUnreachable if waiting or lost else ServiceRefused)(f"{'; '.join(found)}.{reason}")
+            raise (ServiceUnreachable if waiting or lost else ServiceRefused)(f"{'; '.join(result)}.{reason}")
 
     def close(self, timeout: float | None = None) -> None:
         """Send what is left, as `flush` does, and release the connections. What still waits then is lost.
@@ -521,19 +521,19 @@ def _slot(click: Any) -> int:
 def _number(field: str, value: Any) -> float:
     """Numbers of any library; True is 1."""
     try:
-        found = float("nan") if isinstance(value, (str, bytes, bytearray)) else float(value)
+        result = float("nan") if isinstance(value, (str, bytes, bytearray)) else float(value)
     except (TypeError, ValueError, OverflowError):
-        found = float("nan")
-    if not abs(found) < float("inf"):
+        result = float("nan")
+    if not abs(result) < float("inf"):
         raise InvalidInput(f"{field}: expected a finite number from 0 to 1; got {_kind(value)}.")
-    return found
+    return result
 
 
 def _wants(wants: Any) -> list[str] | dict[str, float]:
     if isinstance(wants, Mapping):
-        names, found = list(wants), {str(name): _number("wants", weight) for name, weight in wants.items()}
+        names, result = list(wants), {str(name): _number("wants", weight) for name, weight in wants.items()}
         if all(isinstance(name, str) for name in names):
-            return found
+            return result
     elif not isinstance(wants, (str, bytes)) and isinstance(wants, Iterable):
         names = list(wants)
         if all(isinstance(name, str) for name in names):

@@ -213,14 +213,14 @@ class Decision:
             For anything else, including an incarnation that arrived as a number above 2**53 - 1, which JavaScript
             may have rounded. The message repeats nothing of the text.
         """
-        found: object = text
+        result: object = text
         if isinstance(text, (str, bytes)):
-            found = None
+            result = None
             with suppress(ValueError, RecursionError):  # what is said of it would repeat it
-                found = json.loads(text)
-        if not isinstance(found, Mapping):
+                result = json.loads(text)
+        if not isinstance(result, Mapping):
             raise InvalidInput("A decision as JSON is an object, as Decision.to_json() writes it.")
-        return _read(found, LARGEST_KEPT)
+        return _read(result, LARGEST_KEPT)
 
 
 def sound(decision: object) -> Decision:
@@ -307,5 +307,5 @@ def _several(values: object) -> tuple[int, ...] | None:
     """Items, or a slot and an item; None if they are none."""
     if not isinstance(values, (list, tuple)):
         return None
-    found = [_whole(value, 2**31 - 1) for value in values]
-    return None if None in found else tuple(number for number in found if number is not None)
+    result = [_whole(value, 2**31 - 1) for value in values]
+    return None if None in result else tuple(number for number in result if number is not None)

@@ -32,7 +32,7 @@ def finding(subject: str, shown: float, claimed: float = 1.0, method: str = "exa
 
 
 def audited(*findings: Finding, faults: bool = False) -> Audit:
-    subjects = tuple(dict.fromkeys(found.subject for found in findings))
+    subjects = tuple(dict.fromkeys(result.subject for result in findings))
     return Audit(1.0, 1e-6, "quick", 5, faults, subjects, findings, ())
 
 
@@ -42,28 +42,28 @@ def test_a_quick_audit_clears_every_shipped_learner(name: str, monkeypatch: pyte
     monkeypatch.setattr("diminuendo.audit.run.tried", lambda learner: [])
     monkeypatch.setattr("diminuendo.audit.run.LEARNERS", {name: LEARNERS[learner_of(name)]})
     monkeypatch.setattr("diminuendo.audit.run.why_unfit", lambda learner: "")  # asked of plugins alone
-    found = audit([name], effort=QUICK, seed=1)
-    assert found.subjects == (name,)
-    assert found.passed, [str(one) for one in found.findings]
-    assert "black box" in {one.method for one in found.findings}
-    assert all(math.isfinite(one.claimed) for one in found.findings)
+    result = audit([name], effort=QUICK, seed=1)
+    assert result.subjects == (name,)
+    assert result.passed, [str(one) for one in result.findings]
+    assert "black box" in {one.method for one in result.findings}
+    assert all(math.isfinite(one.claimed) for one in result.findings)
 
 
 def test_who_promises_nothing_is_attacked_when_named() -> None:
     """And the attack has power: without noise the first answer decides what is published."""
-    found = audit(["hedge"], effort=QUICK, seed=1)
-    assert found.subjects == ("hedge",) == tuple(found.learners)
-    assert found.passed, "nothing was promised"
+    result = audit(["hedge"], effort=QUICK, seed=1)
+    assert result.subjects == ("hedge",) == tuple(result.learners)
+    assert result.passed, "nothing was promised"
 
 
 def test_who_promises_nothing_is_left_out_and_named() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("diminuendo.audit.run.METHODS", {"none": lambda *given: []})
-        found = audit(None, effort=QUICK, seed=1)
-    assert set(found.learners) | set(found.promise_nothing) == set(with_variants())
-    assert found.subjects[: len(found.learners)] == tuple(found.learners)
-    assert {"hedge", "slate-totals:private=false", "cascade-thompson"} <= set(found.promise_nothing)
-    assert {"random", "fi-dp", "overlap-greedy", "slate-clicks"} <= set(found.subjects)
+        result = audit(None, effort=QUICK, seed=1)
+    assert set(result.learners) | set(result.promise_nothing) == set(with_variants())
+    assert result.subjects[: len(result.learners)] == tuple(result.learners)
+    assert {"hedge", "slate-totals:private=false", "cascade-thompson"} <= set(result.promise_nothing)
+    assert {"random", "fi-dp", "overlap-greedy", "slate-clicks"} <= set(result.subjects)
 
 
 def test_whoever_takes_contexts_or_exclusions_is_tried_with_them() -> None:
@@ -77,9 +77,9 @@ def test_whoever_takes_contexts_or_exclusions_is_tried_with_them() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("diminuendo.audit.run.METHODS", {"none": note})
         names = ["epoch-greedy", "overlap-greedy", "slate-totals", "slate-clicks"]
-        found = audit(names, effort=QUICK, seed=1)
-    assert tuple(tried) == found.subjects
-    assert found.learners == names
+        result = audit(names, effort=QUICK, seed=1)
+    assert tuple(tried) == result.subjects
+    assert result.learners == names
     for name, entry in LEARNERS.items():
         ways = {subject.partition(", ")[2] for subject in tried if subject.partition(", ")[0] == name}
         if name in names:
@@ -130,8 +130,8 @@ def test_all_missing_noise_must_be_found() -> None:
 
 
 def test_findings_are_plain_json() -> None:
-    found = audited(finding("a", math.inf), finding("b", 0.5)).as_json()
-    read = json.loads(json.dumps(found, allow_nan=False))
+    result = audited(finding("a", math.inf), finding("b", 0.5)).as_json()
+    read = json.loads(json.dumps(result, allow_nan=False))
     assert read["violations"] == ["a"]
     assert read["confidence"] == 1 - FALSE_ALARM
     assert [one["epsilon_shown"] for one in read["findings"]] == ["infinite", 0.5]
@@ -151,8 +151,8 @@ def test_unknown_names_and_numbers_are_refused_before_any_work() -> None:
 
 
 def test_it_draws_what_was_found(tmp_path: Path) -> None:
-    found = audited(*(finding("a", 0.4, method=method) for method in METHODS), finding("b", math.inf))
-    shares = audit_shares(found)
+    result = audited(*(finding("a", 0.4, method=method) for method in METHODS), finding("b", math.inf))
+    shares = audit_shares(result)
     assert shares.shares == {"a": dict.fromkeys(METHODS, 0.4), "b": {"exact": math.inf}}
     assert shares.violators == ["b"]
     assert plot_audit(shares, tmp_path / "new" / "audit.png").stat().st_size > 5_000

@@ -248,10 +248,10 @@ def test_every_learner_has_neighbours() -> None:
     for name, learner in LEARNERS.items():
         for feedback in FEEDBACKS:
             if feedback in learner.reads:
-                found = candidates(name, feedback, 1.0, 1e-6)
-                assert len(found) >= 4
-                assert len({pair.about for pair in found}) == len(found)
-                assert any(not [a for a in pair.other.answers if a.to == pair.victim] for pair in found), (
+                result = candidates(name, feedback, 1.0, 1e-6)
+                assert len(result) >= 4
+                assert len({pair.about for pair in result}) == len(result)
+                assert any(not [a for a in pair.other.answers if a.to == pair.victim] for pair in result), (
                     "silence"
                 )
 

@@ -36,15 +36,15 @@ def test_the_listed_law_is_that_of_the_oracle(n: int, k: int, rounds: int) -> No
     script = prompt(
         [lambda slate, f=f: Oracle(lambda chosen: f[mask(chosen)], n) for f in people]  # type: ignore[misc]
     )
-    found = listing(subject, Setting(n, k, rounds, "full", 60.0), script, 1, 10_000)
+    result = listing(subject, Setting(n, k, rounds, "full", 60.0), script, 1, 10_000)
     known: dict[bytes, float] = {}
     for path, chance in full_information_law(tuple(people), n, k, RATE).items():
         rows = [[-1 if item in slate[:i] else item for i, item in enumerate(slate)] for slate in path]
         key = np.array(rows, dtype=np.int32).tobytes() + np.full((rounds, 2), -1, dtype=np.int32).tobytes()
         known[key] = known.get(key, 0.0) + chance
     length = len(next(iter(known)))  # slates and probes; what follows is the same for all
-    seen = {key[:length]: chance for key, chance in found.chances.items()}
-    assert len(seen) == len(found.chances)
+    seen = {key[:length]: chance for key, chance in result.chances.items()}
+    assert len(seen) == len(result.chances)
     assert seen.keys() == known.keys()
     # Ticks are 2^-20 of a unit: per draw that moves a log-probability by less than rounds * rate * 2^-19.
     slack = math.expm1(k * rounds * rounds * RATE * 2.0**-19)
@@ -66,8 +66,8 @@ def test_listed_chances_add_up(name: str) -> None:
         others = crowd(setting, CROWDS[2], random)
         said = ((0, wanting(subject.feedback, 2, (0,))),)
         world = neighbours(setting, "", 0, said, said, others)
-        found = listing(subject, setting, world.one, seed, 10_000)
-        assert math.fsum(found.chances.values()) == pytest.approx(1.0, rel=1e-12)
+        result = listing(subject, setting, world.one, seed, 10_000)
+        assert math.fsum(result.chances.values()) == pytest.approx(1.0, rel=1e-12)
 
 
 def test_epsilon_is_the_smallest_that_is_true_of_every_set() -> None:
@@ -89,15 +89,15 @@ def test_epsilon_is_the_smallest_that_is_true_of_every_set() -> None:
 
 def test_what_is_known_of_epoch_greedy_is_found() -> None:
     """One item of two by one person: chances in proportion to exp(rate) and 1, the rate half of epsilon."""
-    (found,) = exact(shipped("epoch-greedy"), 1.0, 1e-6, QUICK, 1)
-    assert (found.delta, found.confidence) == (0.0, 1.0)
-    assert found.claimed == pytest.approx(1.0)
-    assert found.shown == pytest.approx(0.5, abs=1e-6)
+    (result,) = exact(shipped("epoch-greedy"), 1.0, 1e-6, QUICK, 1)
+    assert (result.delta, result.confidence) == (0.0, 1.0)
+    assert result.claimed == pytest.approx(1.0)
+    assert result.shown == pytest.approx(0.5, abs=1e-6)
 
 
 def test_random_slates_show_nothing_and_noise_is_not_listed() -> None:
-    (found,) = exact(shipped("random"), 1.0, 1e-6, QUICK, 1)
-    assert (found.shown, found.claimed, found.violation) == (0.0, 0.0, False)
+    (result,) = exact(shipped("random"), 1.0, 1e-6, QUICK, 1)
+    assert (result.shown, result.claimed, result.violation) == (0.0, 0.0, False)
     assert exact(shipped("slate-totals"), 1.0, 1e-6, QUICK, 1) == []
     assert exact(shipped("fi-pure"), 1.0, 1e-6, QUICK, 1) == []
 
@@ -105,6 +105,6 @@ def test_random_slates_show_nothing_and_noise_is_not_listed() -> None:
 @pytest.mark.parametrize("name", mostly_slow(["fi-dp", "bandit-dp:draw=direct"], ["fi-dp"]))
 def test_draws_are_cleared_and_show_something(name: str) -> None:
     for seed in (1, 2):
-        (found,) = exact(shipped(name), 1.0, 1e-6, QUICK, seed)
-        assert 0.1 < found.shown <= found.claimed
-        assert not found.violation
+        (result,) = exact(shipped(name), 1.0, 1e-6, QUICK, seed)
+        assert 0.1 < result.shown <= result.claimed
+        assert not result.violation

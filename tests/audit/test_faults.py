@@ -67,14 +67,14 @@ run."""
 
 @pytest.mark.parametrize("name", mostly_slow(FAULTS, FAULTS.keys() - SAID_ALREADY))
 def test_a_planted_fault_is_found(name: str) -> None:
-    (found,) = pathwise(FAULTS[name], 1.0, 1e-6, QUICK, 11)
-    assert found.violation, str(found)
+    (result,) = pathwise(FAULTS[name], 1.0, 1e-6, QUICK, 11)
+    assert result.violation, str(result)
     told_bare = (
         *("decided", "closed", "used again", "public coins", "tells", "from what people said"),
         *("exact counts", "only cells", "refunded", "by how many answered"),
     )
     by_data = any(what in name for what in told_bare)
-    assert math.isinf(found.shown) == by_data, "what is decided by data is seen bare"
+    assert math.isinf(result.shown) == by_data, "what is decided by data is seen bare"
 
 
 AROUND = [name for name, fault in PLANTED.items() if fault.around is not nullcontext or "slate-" in name]
@@ -86,16 +86,16 @@ test_audit.py; so every run has one that adds noise, and one that draws."""
 
 @pytest.mark.parametrize("name", mostly_slow(MENDED, [FIRST["overlap-greedy)"], FIRST["fi-dp)"]]))
 def test_without_the_fault_it_is_cleared(name: str) -> None:
-    (found,) = pathwise(MENDED[name], 1.0, 1e-6, QUICK, 11)
-    assert not found.violation, str(found)
+    (result,) = pathwise(MENDED[name], 1.0, 1e-6, QUICK, 11)
+    assert not result.violation, str(result)
     # A lower confidence bound: above 0 only if what was shown depends on the user that is attacked.
-    assert found.shown > 0, "and not because nothing was tried"
+    assert result.shown > 0, "and not because nothing was tried"
 
 
 @pytest.mark.parametrize("name", LISTED)
 def test_some_faults_are_found_with_certainty(name: str) -> None:
-    (found,) = exact(FAULTS[name], 1.0, 1e-6, QUICK, 11)
-    assert found.violation, str(found)
-    assert found.confidence == 1.0
-    (found,) = exact(MENDED[name], 1.0, 1e-6, QUICK, 11)
-    assert not found.violation, str(found)
+    (result,) = exact(FAULTS[name], 1.0, 1e-6, QUICK, 11)
+    assert result.violation, str(result)
+    assert result.confidence == 1.0
+    (result,) = exact(MENDED[name], 1.0, 1e-6, QUICK, 11)
+    assert not result.violation, str(result)

@@ -48,8 +48,8 @@ def test_chances_of_rounded_noise_are_those_of_intervals() -> None:
                 z = round(place * sigma)
                 low, high = ((mpmath.mpf(-abs(z)) + end) / mpmath.mpf(sigma) for end in (-0.5, 0.5))
                 interval = mpmath.ncdf(high) - mpmath.ncdf(low)
-                found = laws.normal(np.zeros(1, dtype=np.int64), sigma, np.array([z]))
-                assert found == pytest.approx(float(mpmath.log(interval)), abs=1e-8)
+                result = laws.normal(np.zeros(1, dtype=np.int64), sigma, np.array([z]))
+                assert result == pytest.approx(float(mpmath.log(interval)), abs=1e-8)
 
 
 def test_chances_of_draws_add_up() -> None:
@@ -133,25 +133,25 @@ def test_what_is_not_charged_is_said_in_its_own_words() -> None:
 @pytest.mark.slow
 def test_all_that_counts_promise_is_shown() -> None:
     """Laplace noise gives away all that it is paid for, in one view of two; so the promise is met exactly."""
-    (found,) = pathwise(shipped("slate-clicks"), 1.0, 1e-6, QUICK, 1)
-    assert (found.delta, found.confidence, found.violation) == (0.0, 1.0, False)
-    assert found.shown == pytest.approx(1.0, abs=1e-9)
+    (result,) = pathwise(shipped("slate-clicks"), 1.0, 1e-6, QUICK, 1)
+    assert (result.delta, result.confidence, result.violation) == (0.0, 1.0, False)
+    assert result.shown == pytest.approx(1.0, abs=1e-9)
 
 
 @pytest.mark.parametrize(
     "name", mostly_slow(["overlap-greedy", "lazy-hedge", "bandit-dp:draw=direct"], ["overlap-greedy"])
 )
 def test_most_of_what_is_promised_is_shown(name: str) -> None:
-    (found,) = pathwise(shipped(name), 1.0, 1e-6, QUICK, 1)
-    assert 0.4 < found.shown <= found.claimed
-    assert found.detail["words_used_twice"] == 0
-    assert found.detail["passages"] > 0
-    assert not found.violation
+    (result,) = pathwise(shipped(name), 1.0, 1e-6, QUICK, 1)
+    assert 0.4 < result.shown <= result.claimed
+    assert result.detail["words_used_twice"] == 0
+    assert result.detail["passages"] > 0
+    assert not result.violation
 
 
 def test_where_nothing_depends_on_anybody_nothing_is_shown() -> None:
-    (found,) = pathwise(shipped("random"), 1.0, 1e-6, QUICK, 1)
-    assert (found.shown, found.claimed, found.violation) == (0.0, 0.0, False)
+    (result,) = pathwise(shipped("random"), 1.0, 1e-6, QUICK, 1)
+    assert (result.shown, result.claimed, result.violation) == (0.0, 0.0, False)
     assert pathwise(shipped("fi-pure"), 1.0, 1e-6, QUICK, 1) == [], "its noise passes where nobody watches"
 
 
@@ -176,27 +176,27 @@ CONTEXTS = {
 
 @pytest.mark.parametrize("known", mostly_slow(CONTEXTS, ["private"]))
 def test_a_learner_with_contexts_is_cleared(known: str) -> None:
-    (found,) = pathwise(shipped("overlap-greedy", CONTEXTS[known]), 1.0, 1e-6, QUICK, 11)
-    assert not found.violation, str(found)
-    assert found.shown > 0.5, "and not because nothing was tried"
+    (result,) = pathwise(shipped("overlap-greedy", CONTEXTS[known]), 1.0, 1e-6, QUICK, 11)
+    assert not result.violation, str(result)
+    assert result.shown > 0.5, "and not because nothing was tried"
 
 
 def test_neighbours_differ_in_what_is_known_only_where_it_is_hers_alone() -> None:
     random, setting = np.random.default_rng(0), Setting(3, 1, 6, "full", 1.0, 1e-6)
     for contexts, items in itertools.product((None, *CONTEXTS.values()), (0, 3)):
         for victim in (0, 5):
-            found = known_of(contexts, items, 6, victim, random)
+            result = known_of(contexts, items, 6, victim, random)
             hers = items > 0 or (contexts is not None and contexts.private)
-            pair = neighbours(setting, "anybody", victim, (), (), [None] * 6, found)
+            pair = neighbours(setting, "anybody", victim, (), (), [None] * 6, result)
             assert pair.leaves_her_out == hers
             for part, differs in ((0, contexts is not None and contexts.private), (1, items > 0)):
-                one, other = found[0][part], found[1][part]
+                one, other = result[0][part], result[1][part]
                 assert [a != b for a, b in zip(one, other, strict=True)] == [
                     differs and number == victim for number in range(len(one))
                 ]
             if contexts is None and not items:
                 continue
-            fewer = Known(found[0].contexts[:4], found[0].excluded[:4])
+            fewer = Known(result[0].contexts[:4], result[0].excluded[:4])
             with pytest.raises(InvalidInput, match="these do not"):
                 dataclasses.replace(pair, other=dataclasses.replace(pair.other, known=fewer))
             if hers:

@@ -40,11 +40,11 @@ def test_who_never_releases_anything_does_not_pass(
     assert finding.silent
     assert not finding.violation
     assert "nothing was released: nothing was tried" in str(finding)
-    found = audit_of(finding)
-    assert found.silent == ["never"]
-    assert not found.passed
-    assert found.as_json()["silent"] == ["never"]
-    show_audit(found)
+    result = audit_of(finding)
+    assert result.silent == ["never"]
+    assert not result.passed
+    assert result.as_json()["silent"] == ["never"]
+    show_audit(result)
     assert "NOTHING TRIED" in capsys.readouterr().out
 
 

@@ -60,9 +60,9 @@ def test_a_run_is_led_after_another(name: str) -> None:
 @pytest.mark.parametrize("name", WATCHED)
 def test_both_worlds_come_to_one_view_and_doors_change_nothing(name: str) -> None:
     subject, pair = pair_for(name)
-    found = paired_run(subject, pair, 3, 4)
-    assert not found.diverged
-    assert np.isfinite(found.loss)
+    result = paired_run(subject, pair, 3, 4)
+    assert not result.diverged
+    assert np.isfinite(result.loss)
     plain = play(subject, pair.setting, pair.one, SeededCoins(5))
     learner = subject.make(pair.setting, SeededCoins(5))
     for t in range(pair.setting.rounds):  # as without any audit

@@ -47,7 +47,7 @@ PATIENCE = 60.0
 
 def find() -> str | None:
     """Where the browser is, if there is one."""
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+    return next((result for name in NAMES if (result := shutil.which(name))), None)
 
 
 class Browser:
@@ -73,8 +73,8 @@ class Browser:
         while (answer := self._next()).get("id") != self._asked:
             self.events.append(answer)
         assert "error" not in answer, answer
-        found: dict[str, Any] = answer["result"]
-        return found
+        result: dict[str, Any] = answer["result"]
+        return result
 
     def open(
         self, page: Path | str, width: int, height: int = 844, scheme: Literal["light", "dark"] = "light"
@@ -95,15 +95,15 @@ class Browser:
 
     def ask(self, script: str) -> Any:
         """The value of an expression in the page."""
-        found = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        result = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
 
     def screenshot(self, target: Path, *, whole: bool = True) -> Path:
         """What can be seen, or the whole page, as a PNG."""
-        found = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
+        result = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(base64.b64decode(found["data"]))
+        target.write_bytes(base64.b64decode(result["data"]))
         return target
 
     @property
@@ -127,8 +127,8 @@ class Browser:
             assert piece, "the browser has gone"
             self._rest += piece
         message, self._rest = self._rest.split(b"\0", 1)
-        found: dict[str, Any] = json.loads(message)
-        return found
+        result: dict[str, Any] = json.loads(message)
+        return result
 
 
 @contextmanager

@@ -71,9 +71,9 @@ def press(tab: Browser, key: str, code: int) -> None:
 def waited(tab: Browser, script: str, wanted: Any, seconds: float = 8.0) -> Any:
     """What an expression becomes, once it is what is wanted or time is up."""
     until = time.monotonic() + seconds
-    while (found := tab.ask(script)) != wanted and time.monotonic() < until:
+    while (result := tab.ask(script)) != wanted and time.monotonic() < until:
         time.sleep(0.1)
-    return found
+    return result
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -34,35 +34,35 @@ def learners(found: dict[str, object]) -> list[str]:
 
 
 def test_by_default_contexts_are_compared_with_none_and_with_separate_learners(tmp_path: Path) -> None:
-    found, said = simulated(tmp_path, "--context", "country")
-    assert learners(found) == ["private", "private-no-contexts", "private-separate", "nonprivate", "random"]
-    assert found["contexts"]["columns"] == {"country": ["DE", "FR"]}  # type: ignore[index]
-    assert found["contexts"]["greedy"] == 1.0, "everybody wants one of two things, by country"  # type: ignore[index]
+    result, said = simulated(tmp_path, "--context", "country")
+    assert learners(result) == ["private", "private-no-contexts", "private-separate", "nonprivate", "random"]
+    assert result["contexts"]["columns"] == {"country": ["DE", "FR"]}  # type: ignore[index]
+    assert result["contexts"]["greedy"] == 1.0, "everybody wants one of two things, by country"  # type: ignore[index]
     assert "contexts: country (2 values); public" in said
     assert "greedy by context" in said
     assert "is the information in the contexts" in said
 
 
 def test_private_contexts_have_no_separate_learners(tmp_path: Path) -> None:
-    found, said = simulated(tmp_path, "--context", "country", "--private-context")
-    assert learners(found) == ["private", "private-no-contexts", "nonprivate", "random"]
+    result, said = simulated(tmp_path, "--context", "country", "--private-context")
+    assert learners(result) == ["private", "private-no-contexts", "nonprivate", "random"]
     assert "The guarantee of private is joint" in said
 
 
 def test_names_that_are_given_are_taken_as_they_are(tmp_path: Path) -> None:
-    found, _ = simulated(tmp_path, "--context", "country", "--learners", "random,private-separate")
-    assert learners(found) == ["random", "private-separate"]
+    result, _ = simulated(tmp_path, "--context", "country", "--learners", "random,private-separate")
+    assert learners(result) == ["random", "private-separate"]
 
 
 def test_late_answers_have_no_separate_learners(tmp_path: Path) -> None:
-    found, _ = simulated(tmp_path, "--context", "country", "--late", "3", "--feedback", "click")
-    assert learners(found) == ["private", "private-no-contexts", "nonprivate", "random"]
+    result, _ = simulated(tmp_path, "--context", "country", "--late", "3", "--feedback", "click")
+    assert learners(result) == ["private", "private-no-contexts", "nonprivate", "random"]
 
 
 def test_without_the_option_nothing_is_known(tmp_path: Path) -> None:
-    found, said = simulated(tmp_path)
-    assert learners(found) == ["private", "nonprivate", "random"]
-    assert "contexts" not in found
+    result, said = simulated(tmp_path)
+    assert learners(result) == ["private", "nonprivate", "random"]
+    assert "contexts" not in result
     assert "contexts" not in said
 
 

@@ -56,10 +56,10 @@ def test_one_command_reads_it_and_says_what_was_read(tmp_path: Path) -> None:
     assert "Left out: 7 rows where Customer ID is empty; 3 rows where SKU is empty." in said
     assert re.search(r"\d+ rows say what another row of the same round says", said)
     assert re.search(r"learn from 1 of each user's rounds \(--visits 1\): from (\d+) of 600\.", said)
-    found = json.loads((tmp_path / "report" / "simulation.json").read_text())
-    assert found["stream"]["read"]["left_out"] == {"Customer ID is empty": 7, "SKU is empty": 3}
+    result = json.loads((tmp_path / "report" / "simulation.json").read_text())
+    assert result["stream"]["read"]["left_out"] == {"Customer ID is empty": 7, "SKU is empty": 3}
     page = (tmp_path / "report" / "report.html").read_text()
-    assert f"600 rounds of {found['stream']['people']} people" in page
+    assert f"600 rounds of {result['stream']['people']} people" in page
     assert "What was read" in page
     assert "A round is an order of a person" in page
 

@@ -31,7 +31,7 @@ def best_concave(objectives: Sequence[DRObjective], domain: Domain) -> float:
     def slope(x: Floats) -> Floats:
         return np.asarray(-sum(times * f.gradients(x[None, :])[0] for f, times in people.items()))
 
-    found = optimize.minimize(
+    result = optimize.minimize(
         loss,
         np.full(domain.n, 0.5 * domain.upper.min() / domain.n),
         jac=slope,
@@ -40,8 +40,8 @@ def best_concave(objectives: Sequence[DRObjective], domain: Domain) -> float:
         method="SLSQP",
         options={"ftol": 1e-12, "maxiter": 500},
     )
-    assert found.success
-    return float(-found.fun)
+    assert result.success
+    return float(-result.fun)
 
 
 def best_on_a_grid(objectives: Sequence[DRObjective], domain: Domain, points: int = 41) -> float:

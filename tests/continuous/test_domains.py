@@ -17,12 +17,12 @@ from tests.continuous.hindsight import constraints
 
 def some_domains(count: int, seed: int) -> list[Domain]:
     rng = np.random.default_rng(seed)
-    found: list[Domain] = []
+    result: list[Domain] = []
     for _ in range(count):
         n = int(rng.integers(1, 7))
-        found.append(Box(rng.uniform(0.1, 1.5, n)))
-        found.append(CappedSimplex(n, rng.uniform(0.2, n + 1), rng.uniform(0.3, 1.5)))
-    return found
+        result.append(Box(rng.uniform(0.1, 1.5, n)))
+        result.append(CappedSimplex(n, rng.uniform(0.2, n + 1), rng.uniform(0.3, 1.5)))
+    return result
 
 
 def solved(domain: Domain, point: Floats) -> Floats:
@@ -34,7 +34,7 @@ def solved(domain: Domain, point: Floats) -> Floats:
     def slope(x: Floats) -> Floats:
         return np.asarray(2 * (x - point))
 
-    found = optimize.minimize(
+    result = optimize.minimize(
         distance,
         np.zeros(domain.n),
         jac=slope,
@@ -43,7 +43,7 @@ def solved(domain: Domain, point: Floats) -> Floats:
         method="SLSQP",
         options={"ftol": 1e-14, "maxiter": 300},
     )
-    return np.asarray(found.x)
+    return np.asarray(result.x)
 
 
 def test_projections_agree_with_a_solver() -> None:

@@ -532,8 +532,8 @@ def test_little_noise_is_little_different(noise: Any) -> None:
         difference = np.linalg.norm(private.replay(people()) - calm.replay(people()), axis=1).max()
         return difference, eta * longest * (1 + eta * bent) ** 59
 
-    found, allowed = apart(1e7)
-    assert found <= allowed
+    result, allowed = apart(1e7)
+    assert result <= allowed
     assert apart(1e5 if noise == "gamma" else 1e3)[0] > allowed  # a hundred times the noise would be noticed
 
 

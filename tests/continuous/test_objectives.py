@@ -152,9 +152,9 @@ GOOD = ConcaveOfLinear([0.4, 0.3])
     ],
 )
 def test_broken_promises_are_noticed(rule: str, objective: Bent) -> None:
-    found = check(objective)
-    assert found is not None
-    assert found.rule == rule, found.words
+    result = check(objective)
+    assert result is not None
+    assert result.rule == rule, result.words
 
 
 def test_the_good_one_is_good() -> None:

@@ -65,9 +65,9 @@ def full() -> list[Case]:
 
 def menus() -> list[Case]:
     """The learners whose rounds others may choose."""
-    found = [case for case in cases() if case.kind.private]
+    result = [case for case in cases() if case.kind.private]
     return [
-        case for case in found if isinstance(policy := case.fresh().policy, MenuPolicy) and policy.elsewhere
+        case for case in result if isinstance(policy := case.fresh().policy, MenuPolicy) and policy.elsewhere
     ]
 
 
@@ -114,12 +114,12 @@ def test_a_guessed_slate_of_a_round_is_given_back_and_nothing_else(case: Case) -
     learner = case.fresh()
     decision = learner.choose()
     for guess in ((5, 4, 3), (0, 1, 2), decision.slate):
-        found = (
+        result = (
             learner.row_of(Decision(decision.round, guess, life=decision.life))
             if len(guess) == SLOTS
             else None
         )
-        assert found is None or tuple(found.tolist()) == guess
+        assert result is None or tuple(result.tolist()) == guess
     with pytest.raises(InvalidInput, match="each of 3 slots"):
         learner.row_of(Decision(decision.round, (), life=decision.life))
 
@@ -240,7 +240,7 @@ def test_a_user_moves_one_round_whenever_it_is_told_that_the_others_do_not_count
     """Three rounds of one user, of which one counts: answered before attendance, after it, in one world or two."""
     if bulk and case.feedback != "full":
         return
-    found = []
+    result = []
     for hasty in (True, False):
         learner, door, rows = away(case)
         counts, numbers = [True, False, False, *[True] * (len(rows) - 3)], np.arange(3)
@@ -256,13 +256,13 @@ def test_a_user_moves_one_round_whenever_it_is_told_that_the_others_do_not_count
                 assert (learner.policy.frame.decisions.waiting == before).all()
         door.came(0, counts)
         door.answered(numbers, rows[:3], None, said)
-        found.append(learner.snapshot())
+        result.append(learner.snapshot())
     learner, door, rows = away(case)
     door.came(0, [True, False, False, *[True] * (len(rows) - 3)])
     alone: Any = PEOPLE[np.array([1])] if bulk else [told(case, rows, 0)]
     door.answered(np.arange(1), rows[:1], None, alone)
     rest = learner.snapshot()
-    assert contents(found[0]) == contents(found[1]) == contents(rest)
+    assert contents(result[0]) == contents(result[1]) == contents(rest)
 
 
 def contents(snapshot: bytes) -> dict[str, bytes]:
@@ -335,9 +335,9 @@ def test_an_unreadable_person_is_refused_and_nobody_else_is_touched(case: Case, 
         for attacked, learner, shown in zip((True, False), learners, slates, strict=True):
             shown.append(learner.choose())
             if attacked and t % 7 == 3:
-                with pytest.raises(DiminuendoError) as found:
+                with pytest.raises(DiminuendoError) as result:
                     learner.observe(shown[-1], UNREADABLE[what]())
-                assert "000000" not in str(found.value)
+                assert "000000" not in str(result.value)
                 with pytest.raises(InvalidInput, match="Number 0"):
                     learner.observe_many([shown[-1]], [UNREADABLE[what]()])
             learner.observe(shown[-1], PEOPLE[t])
@@ -348,7 +348,7 @@ def test_an_unreadable_person_is_refused_and_nobody_else_is_touched(case: Case, 
 @pytest.mark.parametrize("what", UNREADABLE)
 @pytest.mark.parametrize("case", [case for case in menus() if case.feedback == "full"], ids=repr)
 def test_an_unreadable_person_is_nothing_elsewhere(case: Case, what: str) -> None:
-    found = []
+    result = []
     for attacked in (True, False):
         learner, door, rows = away(case)
         door.came(0, [True] * len(rows))
@@ -357,8 +357,8 @@ def test_an_unreadable_person_is_nothing_elsewhere(case: Case, what: str) -> Non
             door.answered([0], rows[:1], None, [UNREADABLE[what]()])
             assert learner.snapshot() == before
         door.answered([1], rows[1:2], None, [REAL])
-        found.append(learner.snapshot())
-    assert found[0] == found[1] != before
+        result.append(learner.snapshot())
+    assert result[0] == result[1] != before
 
 
 def hurt(what: str) -> People:
@@ -480,9 +480,9 @@ def unusable(learner: Learner, case: Case, kept: bytes) -> None:
 
 
 def ended(door: Callable[[], Any]) -> None:
-    with pytest.raises(UserCodeStopped, match=r"restore\(\)") as found:
+    with pytest.raises(UserCodeStopped, match=r"restore\(\)") as result:
         door()
-    error: BaseException | None = found.value
+    error: BaseException | None = result.value
     while error is not None:
         assert "telling" not in repr(error)
         error = error.__cause__ or error.__context__

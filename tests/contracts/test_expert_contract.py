@@ -70,11 +70,11 @@ def taught(kind: Callable[[int], Expert], rounds: int = 60, seed: int = 1) -> Ex
 
 def draws(expert: Expert, count: int = 400, seed: int = 7) -> list[int]:
     """Draws with rounds between them in which nothing gained anything: some keep their item until they are told."""
-    secret, found = SecretRandomness(SeededCoins(seed)), []
+    secret, result = SecretRandomness(SeededCoins(seed)), []
     for _ in range(count):
-        found.append(expert.draw(secret))
-        expert.learn(np.zeros(N_ITEMS), found[-1])
-    return found
+        result.append(expert.draw(secret))
+        expert.learn(np.zeros(N_ITEMS), result[-1])
+    return result
 
 
 @every_kind

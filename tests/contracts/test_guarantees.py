@@ -211,10 +211,12 @@ def test_private_greedy_states_no_less_than_its_draws_cost(
             return name, rate / float(scale)
 
         monkeypatch.setattr(offline, "_calibrated", scaled)
-        found = offline.private_greedy(PEOPLE, 2, budget=asked, calibration=calibration, coins=SeededCoins(1))
-        check(found.guarantee, asked, scale)
-        honest = found.epsilons(asked.delta)[calibration]
-        assert found.guarantee.epsilon >= honest * (1 - ROUNDING)
+        result = offline.private_greedy(
+            PEOPLE, 2, budget=asked, calibration=calibration, coins=SeededCoins(1)
+        )
+        check(result.guarantee, asked, scale)
+        honest = result.epsilons(asked.delta)[calibration]
+        assert result.guarantee.epsilon >= honest * (1 - ROUNDING)
 
 
 # Ledgers, and what is read of them.

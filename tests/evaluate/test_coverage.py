@@ -44,10 +44,10 @@ def hits(
     """How many intervals cover the truth; with `half`, intervals of half the variance."""
     count = 0
     for log in logs:
-        found = evaluate(log, policy, method=method, interval=interval, confidence=CONFIDENCE, most_weight=6)
-        low, high = found.low, found.high
+        result = evaluate(log, policy, method=method, interval=interval, confidence=CONFIDENCE, most_weight=6)
+        low, high = result.low, result.high
         if half:
-            low, high = (found.value + (end - found.value) / np.sqrt(2) for end in (low, high))
+            low, high = (result.value + (end - result.value) / np.sqrt(2) for end in (low, high))
         count += low <= truth <= high
     return count
 
@@ -92,8 +92,8 @@ ONE_OF_EACH = [pytest.param(*way, marks=[] if way == WAYS[1] else [pytest.mark.s
 def test_after_random_slates(method: str, interval: Interval, random_logs: tuple[People, list[Log]]) -> None:
     people, logs = random_logs
     truth = float(people.values(SHOWN).mean())
-    found = hits(logs, SHOWN, truth, method, interval)
-    assert covers_often_enough(found, RUNS)
+    result = hits(logs, SHOWN, truth, method, interval)
+    assert covers_often_enough(result, RUNS)
     if interval == "normal":
         assert not covers_often_enough(hits(logs, SHOWN, truth, method, interval, half=True), RUNS), (
             "half the variance is found out"
@@ -203,8 +203,8 @@ def test_after_learners(name: str) -> None:
     logs = [learner_log(name, people, seed) for seed in range(40)]
     for slate in SLATES:
         truth = truth_of(name, people, slate)
-        found = hits(logs, slate, truth, "inverse-propensity", "always")
-        assert covers_often_enough(found, len(logs)), slate
+        result = hits(logs, slate, truth, "inverse-propensity", "always")
+        assert covers_often_enough(result, len(logs)), slate
 
 
 @pytest.mark.slow
@@ -215,8 +215,8 @@ def test_after_learners_at_length(name: str) -> None:
     logs = [learner_log(name, people, seed) for seed in range(150)]
     for slate in SLATES:
         truth = truth_of(name, people, slate)
-        found = hits(logs, slate, truth, "inverse-propensity", "always")
-        assert covers_often_enough(found, len(logs)), slate
+        result = hits(logs, slate, truth, "inverse-propensity", "always")
+        assert covers_often_enough(result, len(logs)), slate
     if name == "random":
         policy = dict.fromkeys(SLATES, 1 / len(SLATES))
         truth = float(np.mean([truth_of(name, people, slate) for slate in SLATES]))

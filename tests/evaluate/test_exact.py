@@ -87,15 +87,15 @@ def test_all_coins_are_counted() -> None:
 
 def test_inverse_propensity_is_right_on_average_exactly() -> None:
     world = World(PAYOFFS, adaptive)
-    found = mean_of(world, lambda log: float(terms("inverse-propensity", log, TARGET).mean()))
-    assert found == truth(PAYOFFS, TARGET)
+    result = mean_of(world, lambda log: float(terms("inverse-propensity", log, TARGET).mean()))
+    assert result == truth(PAYOFFS, TARGET)
 
 
 def test_doubly_robust_is_right_on_average() -> None:
     """The model divides by 3 and the like: floats, right to 2^-50 here."""
     world = World(PAYOFFS, adaptive)
-    found = mean_of(world, lambda log: float(terms("doubly-robust", log, TARGET).mean()))
-    assert abs(found - truth(PAYOFFS, TARGET)) < Fraction(1, 2**48)
+    result = mean_of(world, lambda log: float(terms("doubly-robust", log, TARGET).mean()))
+    assert abs(result - truth(PAYOFFS, TARGET)) < Fraction(1, 2**48)
 
 
 def test_a_model_that_has_seen_the_round_is_not() -> None:
@@ -137,10 +137,10 @@ def test_orders_put_together() -> None:
     payoffs = PAYOFFS.copy()
     payoffs[:, 2] = payoffs[:, 0]
     policy = AnyOrder((1, 0))
-    found = mean_of(
+    result = mean_of(
         World(payoffs, adaptive), lambda log: float((weights_of(log, policy) * log.payoffs).mean())
     )
-    assert abs(found - truth(payoffs, {SLATES[0]: 1.0})) < Fraction(1, 2**48)
+    assert abs(result - truth(payoffs, {SLATES[0]: 1.0})) < Fraction(1, 2**48)
 
 
 # The process behind `always`.
@@ -192,8 +192,8 @@ def test_always_is_always_right(chances: Callable[[History], tuple[float, ...]],
     for likely, log in World(payoffs, chances).runs():
         for rounds in range(2, len(log) + 1):
             try:
-                found = evaluate(log[:rounds], SLATES[0], confidence=confidence)
-                covered = found.low <= payoffs[:rounds, 0].mean() <= found.high
+                result = evaluate(log[:rounds], SLATES[0], confidence=confidence)
+                covered = result.low <= payoffs[:rounds, 0].mean() <= result.high
             except InvalidInput:  # no mean at all is within both of its bounds
                 covered = False
             if not covered:

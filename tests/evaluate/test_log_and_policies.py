@@ -287,17 +287,17 @@ def test_the_same_set_twice() -> None:
 
 
 def test_what_an_estimate_says() -> None:
-    found = evaluate(small_log(), (2, 1), method="self-normalised", interval="normal")
-    assert (found.rounds, found.effective, found.support, found.largest_weight) == (240, 120.0, 1.0, 2.0)
-    assert found.value == found.logged == 0.5
-    assert "not private" in str(found)
-    assert "worth 120" in str(found)
+    result = evaluate(small_log(), (2, 1), method="self-normalised", interval="normal")
+    assert (result.rounds, result.effective, result.support, result.largest_weight) == (240, 120.0, 1.0, 2.0)
+    assert result.value == result.logged == 0.5
+    assert "not private" in str(result)
+    assert "worth 120" in str(result)
 
 
 def test_without_support_nothing_is_invented() -> None:
     """A slate that was never shown: the honest interval says nothing, the others refuse."""
-    found = evaluate(small_log(), (4, 3))
-    assert (found.low, found.high, found.effective, found.support) == (0.0, 1.0, 0.0, 0.0)
+    result = evaluate(small_log(), (4, 3))
+    assert (result.low, result.high, result.effective, result.support) == (0.0, 1.0, 0.0, 0.0)
     for method in METHODS:
         with pytest.raises(InvalidInput, match="rounds of its own"):
             evaluate(small_log(), (4, 3), method=method, interval="normal")
@@ -311,8 +311,8 @@ def test_half_without_support() -> None:
         np.concatenate([log.propensities, np.ones(400)]),
         np.concatenate([log.payoffs, np.ones(400)]),
     )
-    found = evaluate(half, (0, 1))
-    assert found.low < 0.25 < 0.75 < found.high
+    result = evaluate(half, (0, 1))
+    assert result.low < 0.25 < 0.75 < result.high
     for method in METHODS:
         with pytest.raises(InvalidInput, match="could have been shown"):
             evaluate(half, (0, 1), method=method, interval="normal")
@@ -379,7 +379,7 @@ def test_unknown_methods_and_empty_logs() -> None:
 def test_more_rounds_narrow_the_interval_like_a_root() -> None:
     widths = []
     for rounds in (1_000, 16_000):
-        found = evaluate(small_log(rounds), (2, 1))
-        widths.append(found.high - found.low)
+        result = evaluate(small_log(rounds), (2, 1))
+        widths.append(result.high - result.low)
     # Sixteen times as many rounds: a quarter of the width, up to logarithms of the mixture.
     assert 3 < widths[0] / widths[1] < 4

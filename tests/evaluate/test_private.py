@@ -67,17 +67,17 @@ def test_noise_is_as_promised() -> None:
     log = log_of(np.full((40, 3), 0.5))
     weights = np.where(log.slates[:, 0] == 1, 4.0, 0.0)
     exact = float(weights @ log.payoffs) / len(log)
-    secret, found = SecretRandomness(SeededCoins(3)), []
+    secret, result = SecretRandomness(SeededCoins(3)), []
     for _ in range(2_000):
         value = evaluate_privately(log, (1,), epsilon=0.5, ledger=ledger(), secret=secret).value
-        found.append((value - exact) * len(log) / weights.max())  # in units, of scale 1/epsilon
+        result.append((value - exact) * len(log) / weights.max())  # in units, of scale 1/epsilon
     cuts = [-4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0]
 
     def law(scale: float) -> Floats:
         ends = np.concatenate([[0.0], stats.laplace(scale=scale).cdf(cuts), [1.0]])
         return np.diff(ends)
 
-    draws = np.digitize(found, cuts)
+    draws = np.digitize(result, cuts)
     assert_follows(draws, law(2.0))
     assert_rejects(draws, law(1.6))
 
@@ -85,10 +85,10 @@ def test_noise_is_as_promised() -> None:
 def test_it_is_paid_for_and_published_once() -> None:
     log, paid = log_of(np.random.default_rng(4).random((50, 3))), ledger(0.3)
     secret = SecretRandomness(SystemCoins())
-    found = evaluate_privately(log, (1,), epsilon=0.2, ledger=paid, secret=secret)
-    assert found.private
-    assert "released; may be published" in str(found)
-    assert "nan" not in str(found)
+    result = evaluate_privately(log, (1,), epsilon=0.2, ledger=paid, secret=secret)
+    assert result.private
+    assert "released; may be published" in str(result)
+    assert "nan" not in str(result)
     assert paid.spent() == pytest.approx(0.2)
     with pytest.raises(InvalidInput, match="evaluation"):
         evaluate_privately(log, (2,), epsilon=0.2, ledger=paid, secret=secret)
@@ -99,13 +99,13 @@ def test_it_is_paid_for_and_published_once() -> None:
 
 def test_after_a_restart_it_is_the_same_number(tmp_path: Path) -> None:
     """Not new noise on the same sum; and other weights do not go by its name."""
-    log, budget, found = log_of(np.ones((50, 3))), Budget(1.0, 0.0, accountant="pure"), []
+    log, budget, result = log_of(np.ones((50, 3))), Budget(1.0, 0.0, accountant="pure"), []
     for _ in range(2):
         with Ledger.open(tmp_path / "ledger", budget) as paid:
             secret = SecretRandomness(SystemCoins())
-            found.append(evaluate_privately(log, (1,), epsilon=0.2, ledger=paid, secret=secret))
+            result.append(evaluate_privately(log, (1,), epsilon=0.2, ledger=paid, secret=secret))
             assert paid.spent() == pytest.approx(0.2)
-    assert found[0].value == found[1].value
+    assert result[0].value == result[1].value
     with (
         Ledger.open(tmp_path / "ledger", budget) as paid,
         pytest.raises(InvalidInput, match="something else"),
@@ -124,19 +124,19 @@ def test_all_that_is_public_is_the_same_whoever_answers() -> None:
         for decision in decisions[:answered]:
             log.answer(decision, 1.0)
         secret = SecretRandomness(SeededCoins(5))
-        found = evaluate_privately(log, (1,), epsilon=0.5, ledger=paid, secret=secret)
-        told.append(([charge.note for charge in paid.charges], replace(found, value=0.0, low=0.0, high=0.0)))
+        result = evaluate_privately(log, (1,), epsilon=0.5, ledger=paid, secret=secret)
+        told.append(([charge.note for charge in paid.charges], replace(result, value=0.0, low=0.0, high=0.0)))
     assert repr(told[0]) == repr(told[1]) == repr(told[2])
 
 
 def test_noise_that_can_be_foreseen_is_not_published() -> None:
     log = log_of(np.ones((50, 3)))
-    found = evaluate_privately(
+    result = evaluate_privately(
         log, (1,), epsilon=0.5, ledger=ledger(), secret=SecretRandomness(SeededCoins(1))
     )
-    assert not found.private
-    assert "simulation only" in str(found)
-    assert "may be published" not in str(found)
+    assert not result.private
+    assert "simulation only" in str(result)
+    assert "may be published" not in str(result)
 
 
 def test_what_cannot_be_released_is_refused_before_it_is_paid_for() -> None:
@@ -169,14 +169,14 @@ def test_its_interval_covers(most_weight: float | None) -> None:
     """With noise, with people who differ, and where weights are cut off."""
     payoffs = np.random.default_rng(6).random((1_000, 3)) ** np.linspace(0.3, 3, 1_000)[:, None]
     truth, secret = float(payoffs[:, 1].mean()), SecretRandomness(SeededCoins(7))
-    found = [
+    result = [
         evaluate_privately(
             log_of(payoffs, seed), (1,), epsilon=0.5, ledger=ledger(), secret=secret, most_weight=most_weight
         )
         for seed in range(100)
     ]
-    assert covers_often_enough(sum(one.low <= truth <= one.high for one in found), len(found))
-    assert all(one.high - one.low < 1 for one in found), "and says something"
+    assert covers_often_enough(sum(one.low <= truth <= one.high for one in result), len(result))
+    assert all(one.high - one.low < 1 for one in result), "and says something"
 
 
 def test_the_interval_counts_noise() -> None:

@@ -185,7 +185,7 @@ def test_slates_follow_pivotal_rounding(x: list[Fraction]) -> None:
     rows = np.sort(draws(ends, slots, 40_000), axis=1)
     assert (np.diff(rows, axis=1) > 0).all(), "different items"
     names = sorted(set(law) | set(systematic(x)))
-    found = [names.index(tuple(row)) for row in rows.tolist()]
-    assert_follows(found, np.array([float(law.get(name, 0)) for name in names]))
+    result = [names.index(tuple(row)) for row in rows.tolist()]
+    assert_follows(result, np.array([float(law.get(name, 0)) for name in names]))
     if slots > 1 and len(law) > 1:  # with one slot there is only one law
-        assert_rejects(found, np.array([float(systematic(x).get(name, 0)) for name in names]))
+        assert_rejects(result, np.array([float(systematic(x).get(name, 0)) for name in names]))

@@ -30,9 +30,9 @@ def test_a_fixed_rate_is_the_textbook_algorithm() -> None:
         expert.learn(row)
     np.testing.assert_allclose(expert.probabilities(), own_law(gains, 0.3), rtol=40 * 0.3 * 2 / TICKS)
     secret = SecretRandomness(SeededCoins(4))
-    found = [expert.draw(secret) for _ in range(8_000)]
-    assert_follows(found, own_law(gains, 0.3))
-    assert_rejects(found, own_law(gains, 0.36))
+    result = [expert.draw(secret) for _ in range(8_000)]
+    assert_follows(result, own_law(gains, 0.3))
+    assert_rejects(result, own_law(gains, 0.36))
 
 
 @pytest.mark.parametrize("hostile", [np.nan, np.inf, -np.inf, 1e300, -1.0, 1.5, 3.0])

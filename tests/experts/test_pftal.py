@@ -100,11 +100,11 @@ def test_regret_stays_within_the_bounds(kind: str, scale: float) -> None:
 def test_the_noise_term_is_needed() -> None:
     """The same runs against the bound without its noise term: refused."""
     eta = noisy_leader.best_rate(SPREAD, LONGEST, [1] * ROUNDS)
-    found = play("steady", "ftrl", eta, gamma_noise(50, 3, 300.0))
-    assert -upper_mean(-found) > noisy_leader.ftrl_bound(SPREAD, LONGEST, [1] * ROUNDS, eta)
+    result = play("steady", "ftrl", eta, gamma_noise(50, 3, 300.0))
+    assert -upper_mean(-result) > noisy_leader.ftrl_bound(SPREAD, LONGEST, [1] * ROUNDS, eta)
     h = noisy_leader.best_curvature(RADIUS, LONGEST, ROUNDS)
-    found = play("steady", "pftal", h, gamma_noise(50, 3, 300.0))
-    assert -upper_mean(-found) > noisy_leader.pftal_bound(RADIUS, LONGEST, ROUNDS, h)
+    result = play("steady", "pftal", h, gamma_noise(50, 3, 300.0))
+    assert -upper_mean(-result) > noisy_leader.pftal_bound(RADIUS, LONGEST, ROUNDS, h)
 
 
 def test_parameters_minimise_their_bounds() -> None:

@@ -60,13 +60,13 @@ def machine() -> str:
 
 def digest(*parts: Any) -> str:
     """Of arrays with their kinds and shapes, and of bytes."""
-    found = hashlib.sha256()
+    result = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray):
-            found.update(f"{part.dtype.str}{part.shape}".encode())
+            result.update(f"{part.dtype.str}{part.shape}".encode())
             part = np.ascontiguousarray(part).tobytes()
-        found.update(part)
-    return found.hexdigest()[:16]
+        result.update(part)
+    return result.hexdigest()[:16]
 
 
 def played(name: str, feedback: FeedbackKind, people: People, *, visits: int = 1) -> dict[str, str]:
@@ -74,11 +74,11 @@ def played(name: str, feedback: FeedbackKind, people: People, *, visits: int = 1
     setting = Setting(people.n_items, min(SLOTS, people.n_items - 1), ROUNDS, feedback, visits=visits)
     ledger = ledger_for(name, setting)
     more: dict[str, Any] = {} if ledger is None else {"ledger": ledger}
-    found = seen(made(name, setting, **more), feedback, people, visits)
+    result = seen(made(name, setting, **more), feedback, people, visits)
     if ledger is not None:
         lines = [json.dumps(entry.body()) for part in ("charges", "drawn") for entry in getattr(ledger, part)]
-        found["ledger"] = digest("\n".join(lines).encode())
-    return found
+        result["ledger"] = digest("\n".join(lines).encode())
+    return result
 
 
 def ledger_for(name: str, setting: Setting) -> Ledger | None:
@@ -137,16 +137,16 @@ def _contents(snapshot: bytes) -> str:
 
 def everything() -> dict[str, dict[str, str]]:
     """All learners on all streams; those that promise something also for people who come back."""
-    found: dict[str, dict[str, str]] = {}
+    result: dict[str, dict[str, str]] = {}
     for family, people in streams().items():
         for name, feedback in cases():
-            found[f"{name} {feedback} {family}"] = first = played(name, feedback, people)
+            result[f"{name} {feedback} {family}"] = first = played(name, feedback, people)
             if "ledger" in first and family == "noisy-or":
-                found[f"{name} {feedback} visits"] = played(name, feedback, people, visits=3)
+                result[f"{name} {feedback} visits"] = played(name, feedback, people, visits=3)
     for horizon in (ROUNDS, None):
         name = f"overlap-greedy items that come and go, horizon {horizon}"
-        found[name] = catalogue_that_changes(horizon)
-    return found
+        result[name] = catalogue_that_changes(horizon)
+    return result
 
 
 def catalogue_that_changes(horizon: int | None) -> dict[str, str]:

@@ -110,10 +110,10 @@ class AdaptiveRange(Additive):
 
     def delta(self, event: Event, epsilon: float, rounds: int = 1) -> float:
         """The delta at epsilon."""
-        found = super().delta(event, epsilon, rounds)
+        result = super().delta(event, epsilon, rounds)
         if isinstance(event, Selections) and 0 < event.count <= FEW:
-            found = min(found, adaptive_delta(event.span * rounds, event.count, epsilon))
-        return found
+            result = min(result, adaptive_delta(event.span * rounds, event.count, epsilon))
+        return result
 
 
 def price(draws: Selections) -> Fraction:

@@ -41,8 +41,8 @@ class _Task:
         for again in range(2 if ray.tasks in ray.lost_in else 1):
             if again or ray.tasks % ray.forgets_every == 0:
                 engines._REMEMBERED.clear()  # another worker
-            found = self._function(*(one.value() if isinstance(one, _Ref) else one for one in given))
-        return _Ref(found)
+            result = self._function(*(one.value() if isinstance(one, _Ref) else one for one in given))
+        return _Ref(result)
 
 
 class FakeRay:

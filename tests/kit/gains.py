@@ -21,6 +21,6 @@ def gains_after(n_items: int, segments: Sequence[Segment], chain: Sequence[int])
             assert part.family is not None
             people = (Person(part.family, n_items, part.table, int(row)) for row in part.rows)
             rows += [person.gains(chain) for person in people]
-    found = np.array(rows).reshape(-1, n_items)
-    found[:, list(chain)] = 0.0
-    return found
+    result = np.array(rows).reshape(-1, n_items)
+    result[:, list(chain)] = 0.0
+    return result

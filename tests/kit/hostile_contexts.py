@@ -107,7 +107,7 @@ def published(plan: Plan, her: Version) -> Published:
         clip=plan.clip,
         columns=columns_of(plan.contexts),
     )
-    found: list[tuple[Ints, float]] = []
+    result: list[tuple[Ints, float]] = []
     everything = np.arange(plan.n_items)
     for number, release in enumerate(plan.releases):
         if number == her.since:
@@ -117,31 +117,31 @@ def published(plan: Plan, her: Version) -> Published:
         if release.slate is None:
             chain, cells = people.in_contexts(number, weights, SIGMAS, release.focus, secret)
             if release.focus.singles:
-                found.append((chain.singles(secret), chain.sigmas[0]))
+                result.append((chain.singles(secret), chain.sigmas[0]))
             for step, items in enumerate(release.steps):
                 gains = said[step] if here else np.zeros(0)
                 asked = np.array([her.asked[step]] if here else [], dtype=np.bool_)
                 row = chain.row_by_type(np.array(items), gains, secret, asked)
-                found.append((row.ravel(), chain.sigmas[1]))
-            found.append((chain.rest_by_type(secret).ravel(), chain.sigmas[1]))
+                result.append((row.ravel(), chain.sigmas[1]))
+            result.append((chain.rest_by_type(secret).ravel(), chain.sigmas[1]))
         else:
             slate = list(release.slate)
             around, cells = people.around_in_contexts(number, weights, SIGMAS, slate, release.focus, secret)
             parts = iter([(0, said[: len(slate) + 1])] if here else [])
-            found.append((around.publish(parts, secret).ravel(), around.sigma))
+            result.append((around.publish(parts, secret).ravel(), around.sigma))
         for column in range(len(plan.contexts.columns)):
             for part, sigma in (
                 (cells.cells(column, secret), cells.deviations.cells[column]),
                 (cells.counts(column, secret), cells.deviations.counts[column]),
             ):
                 if part is not None:
-                    found.append((part.ravel(), sigma))
+                    result.append((part.ravel(), sigma))
     paid = Fraction(0)
     for number in range(len(plan.releases)):
         event = ledger.cost_of(f"people-{number:06d}")
         assert isinstance(event, NormalColumns)
         paid += Fraction(event.squares[plan.batch]) if plan.batch < len(event.squares) else 0
-    return found, paid
+    return result, paid
 
 
 def ratio(one: Published, other: Published) -> float:
@@ -169,12 +169,12 @@ def _shares(random: np.random.Generator, columns: int, around: bool, counts: boo
     worth[1] += 1e-3
     if not around:
         worth[0] += 1e-3
-    found = [int(share) for share in SHARES * worth / worth.sum()]
+    result = [int(share) for share in SHARES * worth / worth.sum()]
     if not around:
-        found[0] = max(1, found[0])
-    found[1] = max(1, found[1])
-    found[int(np.argmax(found))] += SHARES - sum(found)
-    return found
+        result[0] = max(1, result[0])
+    result[1] = max(1, result[1])
+    result[int(np.argmax(result))] += SHARES - sum(result)
+    return result
 
 
 def random_plan(random: np.random.Generator, *, private: bool) -> Plan:
@@ -257,9 +257,9 @@ def climb(random: np.random.Generator, tries: int, *, private: bool) -> float:
         which = int(random.integers(2))
         tried = changed(random, plan, pair[which], private=private)
         says = published(plan, tried)
-        found = ratio(says, said[1 - which])
-        if found >= best:
-            best, pair[which], said[which] = found, tried, says
+        result = ratio(says, said[1 - which])
+        if result >= best:
+            best, pair[which], said[which] = result, tried, says
     return best
 
 
@@ -323,7 +323,7 @@ def climb_across_a_crash(random: np.random.Generator, tries: int, *, private: bo
         which, life, tried = int(random.integers(2)), int(random.integers(2)), [list(lives) for lives in pair]
         tried[which][life] = changed(random, plan, tried[which][life], private=private)
         says = across_a_crash(plan, tried[which], seed)
-        found = ratio(says, said[1 - which])
-        if found >= best:
-            best, pair, said[which] = found, tried, says
+        result = ratio(says, said[1 - which])
+        if result >= best:
+            best, pair, said[which] = result, tried, says
     return best

@@ -31,22 +31,22 @@ def shown_by(cell: dict[str, Any]) -> str:
 
 def faults(notebook: dict[str, Any]) -> list[str]:
     """What Jupyter could not read, by the fields of nbformat 4.5 that we use."""
-    found = []
+    result = []
     if (notebook.get("nbformat"), notebook.get("nbformat_minor")) != (4, 5):
-        found.append("format")
+        result.append("format")
     if set(notebook) != {"cells", "metadata", "nbformat", "nbformat_minor"}:
-        found.append("fields")
+        result.append("fields")
     fields = {"id", "cell_type", "metadata", "source"}
     more = {"markdown": set[str](), "code": {"execution_count", "outputs"}}
     names = [cell.get("id") for cell in notebook["cells"]]
     if len(set(names)) != len(names):
-        found.append("ids")
+        result.append("ids")
     for number, cell in enumerate(notebook["cells"]):
         if set(cell) != fields | more.get(cell.get("cell_type", ""), {"?"}):
-            found.append(f"cell {number}")
+            result.append(f"cell {number}")
         elif any(set(out) != {"name", "output_type", "text"} for out in cell.get("outputs", ())):
-            found.append(f"outputs of cell {number}")
-    return found
+            result.append(f"outputs of cell {number}")
+    return result
 
 
 def run(notebook: dict[str, Any], name: str) -> list[str]:

@@ -57,13 +57,13 @@ def blocks(page: Path) -> list[Block]:
     return [
         Block(
             page,
-            text.count("\n", 0, found.start(2)) + 1,
-            found[2],
-            found[3],
-            slow=found[1] == "slow",
-            file=(found[1] or "").removeprefix("file: ").replace("slow", ""),
+            text.count("\n", 0, result.start(2)) + 1,
+            result[2],
+            result[3],
+            slow=result[1] == "slow",
+            file=(result[1] or "").removeprefix("file: ").replace("slow", ""),
         )
-        for found in FENCE.finditer(text)
+        for result in FENCE.finditer(text)
     ]
 
 

@@ -27,9 +27,9 @@ def new_item_law(law: Floats, shown: Items) -> Floats:
     """The law of the first new item in ATTEMPTS draws from `law`, or else of any new item."""
     again = float(law[shown].sum())  # the chance that a draw must be repeated
     tries = sum(again**attempt for attempt in range(ATTEMPTS))
-    found = law * tries + again**ATTEMPTS / (len(law) - len(shown))
-    found[shown] = 0.0
-    return found
+    result = law * tries + again**ATTEMPTS / (len(law) - len(shown))
+    result[shown] = 0.0
+    return result
 
 
 class PlainHedge:

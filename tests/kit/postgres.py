@@ -47,8 +47,8 @@ UPDATE diminuendo.clock SET at = 0, ahead = 0
 
 def programs() -> Path | None:
     """The folder of initdb and postgres."""
-    if found := shutil.which("initdb"):
-        return Path(found).resolve().parent
+    if result := shutil.which("initdb"):
+        return Path(result).resolve().parent
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     if debian:
         return debian[-1].parent
@@ -228,10 +228,10 @@ class Server:
 @contextmanager
 def running(*settings: str, within: Sequence[str] = ()) -> Iterator[Server]:
     """A server with these settings; the test is skipped where there is none."""
-    found = programs()
-    if found is None:
+    result = programs()
+    if result is None:
         pytest.skip("no PostgreSQL here; `make postgres` installs it on Debian")
-    server = Server(found, *settings, within=within)
+    server = Server(result, *settings, within=within)
     try:
         yield server
     finally:

@@ -31,9 +31,9 @@ def missing(text: str) -> str | None:
 
 def free_port() -> str:
     """As `PORT`, but nobody listens there."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return f":{found.getsockname()[1]}"
+    with socket.socket() as result:
+        result.bind(("127.0.0.1", 0))
+        return f":{result.getsockname()[1]}"
 
 
 class Shell:

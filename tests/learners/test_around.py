@@ -111,14 +111,14 @@ def test_swaps_mend_where_greedy_went_wrong(name: str) -> None:
 @pytest.mark.slow
 def test_where_people_want_next_to_nothing_slates_are_not_asked_around() -> None:
     """What the slate earns does not stand out from the noise; with ten times the wishes it does."""
-    found = {}
+    result = {}
     for worth in (0.02, 1.0):
         ledger = Ledger(BUDGET)
         learner = made(3_000, ledger)
         learner.replay(People(dim.NoisyOr(), points(3_000, 1, worth=worth)))
-        found[worth] = kinds(learner, ledger)
-    assert True not in found[0.02]
-    assert True in found[1.0]
+        result[worth] = kinds(learner, ledger)
+    assert True not in result[0.02]
+    assert True in result[1.0]
 
 
 def test_an_empty_slot_is_filled_before_anything_is_asked_around() -> None:
@@ -216,24 +216,24 @@ def test_where_nothing_is_better_nothing_is_swapped() -> None:
 
 def test_local_swaps_are_made_together() -> None:
     """They serve whom the old ones served, so they do not come into each other's way."""
-    found = swapped(around({(1, 3): 0.5, (2, 4): 0.4, (3, 5): 0.45}), NONE)
-    assert found.tolist() == [3, 4, 5]
+    result = swapped(around({(1, 3): 0.5, (2, 4): 0.4, (3, 5): 0.45}), NONE)
+    assert result.tolist() == [3, 4, 5]
 
 
 def test_of_swaps_that_are_not_local_the_best_is_made_alone() -> None:
     """Both would be good in the place of any; whether of both is not known."""
-    found = swapped(around({(0, 3): 0.5, (0, 4): 0.45}), NONE).tolist()
-    assert found.count(3) == 1
-    assert 4 not in found
-    assert len(set(found) & {0, 1, 2}) == 2
+    result = swapped(around({(0, 3): 0.5, (0, 4): 0.45}), NONE).tolist()
+    assert result.count(3) == 1
+    assert 4 not in result
+    assert len(set(result) & {0, 1, 2}) == 2
     mixed = swapped(around({(0, 3): 0.5, (0, 4): 0.45, (2, 5): 0.4}), NONE).tolist()
     assert 3 in mixed
     assert mixed[1] in (3, 5), "a local one besides, where its slot is free"
 
 
 def test_an_item_is_swapped_in_once_and_a_slot_is_swapped_once() -> None:
-    found = swapped(around({(1, 3): 0.4, (2, 3): 0.5, (1, 4): 0.35}), NONE)
-    assert found.tolist() == [4, 3, 2], "3 where it is best, 4 where 3 would have been second best"
+    result = swapped(around({(1, 3): 0.4, (2, 3): 0.5, (1, 4): 0.35}), NONE)
+    assert result.tolist() == [4, 3, 2], "3 where it is best, 4 where 3 would have been second best"
 
 
 @pytest.mark.parametrize(("deviation", "expected"), [(0.01, [3, 1, 2]), (0.2, [0, 1, 2])])
@@ -261,8 +261,8 @@ def test_swaps_keep_their_rules_whatever_is_believed(seed: int) -> None:
     rules = SlateRules(eligible=eligible, may_be_empty=True)
     items = ItemAvailability(10, 3, random.permutation(10)[:2].tolist(), rules)
     belief = AroundBelief(slate, means, deviations)
-    found = swapped(belief, items)
-    assert len(set(found.tolist())) == 3
+    result = swapped(belief, items)
+    assert len(set(result.tolist())) == 3
     elsewhere, best = 0, (-np.inf, -1, -1)
     for slot in range(3):
         worth, variance = (
@@ -274,14 +274,14 @@ def test_swaps_keep_their_rules_whatever_is_believed(seed: int) -> None:
         may = items.available & eligible[slot] & ~np.isin(np.arange(10), slate)
         for x in np.flatnonzero(sure & may).tolist():
             best = max(best, (float(worth[x] - old), slot, x))
-        if (x := int(found[slot])) != slate[slot]:
+        if (x := int(result[slot])) != slate[slot]:
             assert sure[x]
             assert may[x]
             elsewhere += belief.keeps[slot].mean[x] < LOCAL * worth[x]
     assert elsewhere <= 1
-    assert (found == slate).all() == (best[1] < 0)
+    assert (result == slate).all() == (best[1] < 0)
     if best[1] >= 0:
-        assert found[best[1]] == best[2], "the best comes first"
+        assert result[best[1]] == best[2], "the best comes first"
 
 
 # What is known afterwards.
@@ -300,14 +300,14 @@ def true_parts(people: People, slate: list[int]) -> Floats:
     def adds(item: int, to: list[int]) -> float:
         return value([*to, item]) - value(to)
 
-    n, found = people.n_items, np.zeros((len(slate) + 1, people.n_items))
+    n, result = people.n_items, np.zeros((len(slate) + 1, people.n_items))
     for x in set(range(n)) - set(slate):
-        found[0, x] = adds(x, slate)
+        result[0, x] = adds(x, slate)
         for slot, item in enumerate(slate):
-            found[1 + slot, x] = adds(x, [other for other in slate if other != item]) - found[0, x]
+            result[1 + slot, x] = adds(x, [other for other in slate if other != item]) - result[0, x]
     for slot, item in enumerate(slate):
-        found[1 + slot, item] = adds(item, [other for other in slate if other != item])
-    return found
+        result[1 + slot, item] = adds(item, [other for other in slate if other != item])
+    return result
 
 
 def test_what_is_carried_over_is_within_its_deviation() -> None:
@@ -327,22 +327,22 @@ def test_what_is_carried_over_is_within_its_deviation() -> None:
         assert (carried.deviations >= deviations).all()
         truth = true_parts(people, after)
         off.append(((carried.means - truth) / carried.deviations)[finite])
-    found = np.concatenate(off)
-    assert (np.abs(found) < 2).mean() > 0.95, "not more is said to be known than is"
-    assert 0.3 < np.sqrt((found**2).mean()) < 1, "nor much less"
+    result = np.concatenate(off)
+    assert (np.abs(result) < 2).mean() > 0.95, "not more is said to be known than is"
+    assert 0.3 < np.sqrt((result**2).mean()) < 1, "nor much less"
 
 
 def test_what_is_known_of_a_slate_counts_as_a_measurement() -> None:
     means = RunningMeans(1, 2, 3, parts=2)
     means.put([4, 5], np.array([[0.5, 0.2, 0.0], [0.1] * 3]), np.array([[0.1, np.inf, 0.1], [0.1] * 3]))
-    found, deviations = means.get([4, 5])
-    np.testing.assert_allclose(found, [[0.5, 0.0, 0.0], [0.1] * 3])
+    result, deviations = means.get([4, 5])
+    np.testing.assert_allclose(result, [[0.5, 0.0, 0.0], [0.1] * 3])
     np.testing.assert_allclose(deviations, [[0.1, np.inf, 0.1], [0.1] * 3])
     measured = Measured(np.array([[7, 8, 2], [1, 1, 1]]), np.full(3, 10.0), 1.0)
-    found, deviations = means.would_be([4, 5], measured)
-    np.testing.assert_allclose(found, [[0.6, 0.8, 0.1], [0.1] * 3])
+    result, deviations = means.would_be([4, 5], measured)
+    np.testing.assert_allclose(result, [[0.6, 0.8, 0.1], [0.1] * 3])
     np.testing.assert_allclose(deviations[0], [0.1 / np.sqrt(2), 0.1, 0.1 / np.sqrt(2)])
-    found, deviations = means.get([5, 4])
+    result, deviations = means.get([5, 4])
     assert np.isinf(deviations).all(), "another slate"
 
 

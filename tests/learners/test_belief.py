@@ -25,7 +25,7 @@ def market(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 def errors(seeds: range, noise: float) -> np.ndarray:
     """Mean squared errors of singles, of gains after a row, and of gains after a rest: believed, and measured."""
-    found = []
+    result = []
     for seed in seeds:
         random = np.random.default_rng(seed)
         worth, lost = market(random)
@@ -41,8 +41,8 @@ def errors(seeds: range, noise: float) -> np.ndarray:
             (second.mean - (worth - lost), singles - row - (worth - lost)),
             (third.mean - (worth - lost), rest - (worth - lost)),
         )
-        found.append([[float((error**2).mean()) for error in pair] for pair in pairs])
-    return np.array(found)
+        result.append([[float((error**2).mean()) for error in pair] for pair in pairs])
+    return np.array(result)
 
 
 @pytest.mark.parametrize("noise", [0.1, 0.5, 2.0])
@@ -106,9 +106,9 @@ def test_running_means_count_by_precision_and_make_room() -> None:
     means = RunningMeans(2, 3, 2)
 
     def add(key: list[int], rate: float, deviation: float) -> tuple[float, float]:
-        found = Measured(np.array([rate, 0.0]), np.ones(2), deviation)
-        foretold = means.would_be(key, found)
-        means.add(key, found)
+        result = Measured(np.array([rate, 0.0]), np.ones(2), deviation)
+        foretold = means.would_be(key, result)
+        means.add(key, result)
         np.testing.assert_array_equal(means.get(key), foretold)
         (mean,), (spread,) = means.get(key)
         return float(mean[0]), float(spread[0])
@@ -148,12 +148,12 @@ def test_compiled_beliefs_are_the_plain_ones(items: int) -> None:
     first, plain = of_singles(singles, deviation), plain_belief.of_singles(singles, deviation)
     errs = 1e3 * items * np.finfo(float).eps
     scale = float(np.abs(singles).max()) ** 2
-    for found, expected in (
+    for result, expected in (
         (first, plain),
         (first.lose(row, deviation), plain_belief.lose(*first, row, deviation)),
     ):
-        np.testing.assert_allclose(found.mean, expected[0], rtol=errs, atol=errs)
-        np.testing.assert_allclose(found.variance, expected[1], rtol=errs, atol=errs * scale)
+        np.testing.assert_allclose(result.mean, expected[0], rtol=errs, atol=errs)
+        np.testing.assert_allclose(result.variance, expected[1], rtol=errs, atol=errs * scale)
 
 
 def test_among_very_many_items_a_part_says_nearly_how_common_parts_are(

@@ -25,9 +25,9 @@ PEOPLE = taste_groups(400, 12, groups=4, items_per_group=5, seed=1)
 @pytest.mark.parametrize("shape", [1.0, 2.0, 30.0, 5000.0])
 def test_gamma_numbers_follow_their_law(shape: float) -> None:
     """In 40 cells that are equally likely, from words that follow others; 2 in 10 of a deviation off is seen."""
-    found = np.array([gamma(shape, seed, 7)[0] for seed in click_words_of(20_000, seed=1)])
+    result = np.array([gamma(shape, seed, 7)[0] for seed in click_words_of(20_000, seed=1)])
     edges = stats.gamma.ppf(np.linspace(0, 1, 41), shape)
-    cells = np.searchsorted(edges[1:-1], found)
+    cells = np.searchsorted(edges[1:-1], result)
     assert_follows(cells, np.full(40, 1 / 40))
     for wrong in (shape + 0.2 * math.sqrt(shape), shape * (1 - 0.2 / math.sqrt(shape))):
         assert_rejects(cells, np.diff(stats.gamma.cdf(edges, wrong)))
@@ -52,8 +52,10 @@ def order_law(seen: list[list[int]]) -> Floats:
     laws = [stats.beta(1 + clicked, 1 + failed) for failed, clicked in seen]
 
     def chance(first: int, middle: int, last: int) -> float:
-        found, _ = integrate.quad(lambda x: laws[middle].pdf(x) * laws[first].sf(x) * laws[last].cdf(x), 0, 1)
-        return float(found)
+        result, _ = integrate.quad(
+            lambda x: laws[middle].pdf(x) * laws[first].sf(x) * laws[last].cdf(x), 0, 1
+        )
+        return float(result)
 
     law = np.array([chance(*order) for order in itertools.permutations(range(3))])
     assert abs(law.sum() - 1) < 1e-6
@@ -69,10 +71,10 @@ def test_slates_are_the_largest_draws_in_order() -> None:
         inside(each)._seen[:] = seen
     orders = list(itertools.permutations(range(3)))
     slates = [learner.choose().slate for _ in range(20_000)]
-    found = [orders.index(slate) for slate in slates]
-    assert_follows(found, order_law(seen))
-    assert_rejects(found, order_law([[3, 1], [1, 2], [1, 2]]))
-    assert_rejects(found, order_law([[1, 3], [2, 1], [2, 2]]))
+    result = [orders.index(slate) for slate in slates]
+    assert_follows(result, order_law(seen))
+    assert_rejects(result, order_law([[3, 1], [1, 2], [1, 2]]))
+    assert_rejects(result, order_law([[1, 3], [2, 1], [2, 2]]))
     for slate in slates[:200]:
         assert shorter.choose().slate == slate[:2]  # fewer slots: the same draws, cut short
 

@@ -48,11 +48,11 @@ def normal_density(x: Any, mean: Any, variance: Any) -> Any:
 
 def likelihoods(cells: Cells) -> Floats:
     """(values, items, cases): how likely each rate is in each case."""
-    found = []
+    result = []
     for c, r, q in CASES:
         spread = c * cells.centre_variance + r**2 * cells.scales + q**2 + cells.variances
-        found.append(normal_density(cells.rates, c * cells.centres, spread))
-    return np.stack(found, axis=-1)
+        result.append(normal_density(cells.rates, c * cells.centres, spread))
+    return np.stack(result, axis=-1)
 
 
 def test_the_posterior_is_the_integral() -> None:
@@ -166,18 +166,18 @@ def test_shares_are_all_of_the_cost_and_private_counts_get_theirs(private: bool,
     random, weights = np.random.default_rng(3), np.full(4, FULL)
     for _ in range(300):
         many = int(random.integers(1, 4))
-        found = [Evidence(float(random.choice([0.0, 0.5, 1.0])), False) for _ in range(many)]
-        trial = trial_shares(found, float(random.random()), (random.random(many) * 1000).tolist(), 20.0)
+        result = [Evidence(float(random.choice([0.0, 0.5, 1.0])), False) for _ in range(many)]
+        trial = trial_shares(result, float(random.random()), (random.random(many) * 1000).tolist(), 20.0)
         assert sum(trial) <= TRIAL + 1e-12
         singles = float(random.uniform(0.01, 0.99))
-        focus = shared_focus(weights, found, trial, singles=singles, private=private, around=around)
+        focus = shared_focus(weights, result, trial, singles=singles, private=private, around=around)
         parts = (focus.singles, focus.others, *focus.cells, *focus.counts)
         assert sum(parts) == SHARES
         assert min(parts) >= 0
         assert focus.others > 0
         assert (focus.singles == 0) == around
         assert sum(focus.counts) == (many * int(SHARES * COUNTS / many) if private else 0)
-        if all(evidence.weight == 0 for evidence in found):
+        if all(evidence.weight == 0 for evidence in result):
             assert sum(focus.cells) <= TRIAL * SHARES
 
 
@@ -200,11 +200,11 @@ def test_published_counts_are_all_that_is_known_of_private_contexts() -> None:
     np.testing.assert_allclose(shares, [0.5, (4 * 0.3 + 0.5) / 5, (4 * 0.1 - 0.1) / 5])
     assert deviation == pytest.approx((100 + 25) ** -0.5)
     counts.publish(1, np.array([0.6, 0.2]), 0.1)
-    found = counts.type_shares(np.zeros(0, dtype=np.int64), 1.0, 1.0)
-    of_type = found[contexts.type_of({"group": 0, "coin": 1})]
+    result = counts.type_shares(np.zeros(0, dtype=np.int64), 1.0, 1.0)
+    of_type = result[contexts.type_of({"group": 0, "coin": 1})]
     assert of_type == pytest.approx(0.5 * 0.2)
-    assert found[0] == pytest.approx((1 - 0.5 - 0.34 - 0.06) * 0.2), "nothing known of either"
-    np.testing.assert_allclose(counts.value_shares(0, found), shares)
+    assert result[0] == pytest.approx((1 - 0.5 - 0.34 - 0.06) * 0.2), "nothing known of either"
+    np.testing.assert_allclose(counts.value_shares(0, result), shares)
 
 
 # Rows by question.
@@ -271,9 +271,9 @@ def test_rows_are_summed_by_question() -> None:
             np.testing.assert_allclose(
                 measured.sums[whose[kind]], unit * rests.get(so_far, 0), atol=unit * first
             )
-        found = cells.cells(0)
+        result = cells.cells(0)
     for value in range(3):
         own = np.asarray(PEOPLE.matrices[0].todense())[:first][types == value + 1] * weights / FULL
         lengths = np.maximum(1.0, np.sqrt((own**2).sum(axis=1)))[:, None]
         expected = unit * np.floor(1024 * own / lengths).sum(axis=0)
-        np.testing.assert_allclose(found.sums[value], expected, atol=unit * first)
+        np.testing.assert_allclose(result.sums[value], expected, atol=unit * first)

@@ -170,8 +170,8 @@ def test_another_process_shows_the_same_by_the_menu(private: bool, tmp_path: Pat
         numbers, done = numbers + 1, stop
     subprocess.run([sys.executable, "-m", "tests.kit.choose_by_menu", tmp_path], check=True)
     for number, slates in enumerate(shown):
-        with np.load(tmp_path / f"case.{number}.npz") as found:
-            np.testing.assert_array_equal(found["slates"], slates)
+        with np.load(tmp_path / f"case.{number}.npz") as result:
+            np.testing.assert_array_equal(result["slates"], slates)
     assert len(np.unique(by_type(learner), axis=0)) > 1
 
 
@@ -276,10 +276,10 @@ def test_after_a_crash_what_was_published_stays(tmp_path: Path) -> None:
         spent, slates = ledger.spent(), by_type(first)
     with Ledger.open(tmp_path / "ledger") as again:
         second = OverlapGreedy.restore(kept, ledger=again)
-        found = second.replay(PEOPLE[150:350], contexts=np.full(200, -1))
+        result = second.replay(PEOPLE[150:350], contexts=np.full(200, -1))
         np.testing.assert_array_equal(by_type(second), slates)
         unknown = TABLE[150:350] < 0
-        np.testing.assert_array_equal(found[unknown], after[unknown])
+        np.testing.assert_array_equal(result[unknown], after[unknown])
         assert again.spent() == spent
         second.replay(PEOPLE[350:], contexts=TABLE[350:])
         assert again.spent() <= 8.0
@@ -292,11 +292,11 @@ def test_after_a_crash_what_was_published_stays(tmp_path: Path) -> None:
 def test_useless_contexts_leave_one_slate_and_strong_ones_part_them(private: bool) -> None:
     learner = made(private)
     slates, menu = learner.replay(PEOPLE, contexts=TABLE), learner.menu
-    found = by_type(learner)
+    result = by_type(learner)
     assert menu is not None
-    np.testing.assert_array_equal(slates[menu.first :], found[TABLE[menu.first :] + 1])
+    np.testing.assert_array_equal(slates[menu.first :], result[TABLE[menu.first :] + 1])
     for group in range(3):
-        own = (found[group + 1] // 4 == group).sum()
+        own = (result[group + 1] // 4 == group).sum()
         assert own >= 2, "a group is shown what it wants"
     useless = made(private)
     useless.replay(PEOPLE, contexts=np.random.default_rng(2).permutation(TABLE))
@@ -317,10 +317,10 @@ def test_several_columns_add_up(private: bool) -> None:
     coins = np.random.default_rng(8).integers(0, 2, size=ROUNDS)
     learner = made(private, contexts=contexts)
     learner.replay(PEOPLE, contexts=np.column_stack([TABLE, coins]))
-    found = by_type(learner)
-    assert len(found) == 4 * 3
+    result = by_type(learner)
+    assert len(result) == 4 * 3
     for group in range(3):
-        slate = found[contexts.type_of({"group": group, "coin": 1})]
+        slate = result[contexts.type_of({"group": group, "coin": 1})]
         assert (slate // 4 == group).sum() >= 2
 
 

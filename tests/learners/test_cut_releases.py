@@ -110,11 +110,11 @@ def said(learner: Learner, number: int, decision: Decision) -> Any:
 def ledger_of(learner: Learner) -> Ledger:
     policy: Any = learner.policy
     for owner in ("_payoffs._sum", "experts", "_counts", ""):
-        found = policy
+        result = policy
         for part in owner.split("."):
-            found = getattr(found, part, None) if part else found
-        if found is not None:
-            ledger: Ledger = found._paid._ledger
+            result = getattr(result, part, None) if part else result
+        if result is not None:
+            ledger: Ledger = result._paid._ledger
             return ledger
     raise AssertionError
 
@@ -170,15 +170,15 @@ def gone_on(learner: Learner, before: bytes) -> Learner:
 
 def check_counts(learner: Learner, blocks: dict[int, OpenBlock]) -> None:
     """Every lot holds what the people of its block said, each once, with the noise of its questions."""
-    found, counts = published(learner), slates_of(learner)._counts
-    lots = [part for part in found if not part.endswith(".plan")]
+    result, counts = published(learner), slates_of(learner)._counts
+    lots = [part for part in result if not part.endswith(".plan")]
     assert lots
     for lot in lots:
         block, menu, *_ = blocks[int(lot.removeprefix(f"{learner.name}."))]
         cells = np.repeat(sensitivity_of(block.questions), numbers_per_slate(block.questions, SLOTS))
         scales = sum(round(counts.scale(int(each))) for each in cells)
         yes = sum(number % 3 == 0 for number in range(menu.first, menu.first + len(menu.assigned)))
-        assert sum(found[lot]) == yes * counts.ticks + scales
+        assert sum(result[lot]) == yes * counts.ticks + scales
 
 
 def slates_of(learner: Learner) -> SlatePolicy:
@@ -209,13 +209,13 @@ def test_a_release_that_fails_at_any_statement_is_as_if_it_had_not(
     (expected, statements), others = run(name, patience, release, 0), 0
     assert statements > 100
     for statement in range(release, statements + 1, step or statements // 5):
-        found, _ = run(name, patience, release, statement)
-        if name in COINS_IN_TURN and found != expected:  # coins that were tossed before are tossed anew
-            assert len(found[0]) == len(expected[0])
-            assert (set(found[1]), found[2]) == (set(expected[1]), expected[2]), f"statement {statement}"
+        result, _ = run(name, patience, release, statement)
+        if name in COINS_IN_TURN and result != expected:  # coins that were tossed before are tossed anew
+            assert len(result[0]) == len(expected[0])
+            assert (set(result[1]), result[2]) == (set(expected[1]), expected[2]), f"statement {statement}"
             others += 1
             continue
-        assert found == expected, f"statement {statement}"
+        assert result == expected, f"statement {statement}"
     assert others < 5
 
 

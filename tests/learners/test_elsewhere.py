@@ -71,7 +71,7 @@ class Happened:
 
 
 def chosen_here(learner: Learner, how: str, clock: Clock) -> Happened:
-    rng, found, late = np.random.default_rng(8), Happened(), list[Any]()
+    rng, result, late = np.random.default_rng(8), Happened(), list[Any]()
     feedback = FEEDBACK[learner.name]
     while learner.rounds < ROUNDS:
         clock.now += 1.0
@@ -100,9 +100,9 @@ def chosen_here(learner: Learner, how: str, clock: Clock) -> Happened:
             said = PEOPLE[t].value(decision.slate) if feedback == "bandit" else said
             if rng.random() < 0.9:
                 late.append((clock.now + rng.uniform(0, 1.3 * DEADLINE), decision, said))
-                found.answers.append((late[-1][0], t, row, kind, said))
-        found.steps.append((clock.now, count, counts, types))
-    return found
+                result.answers.append((late[-1][0], t, row, kind, said))
+        result.steps.append((clock.now, count, counts, types))
+    return result
 
 
 def driven(
@@ -314,7 +314,7 @@ def test_who_is_erased_is_in_no_later_release(name: str) -> None:
     Payoffs of overlap greedy are sums, from which nothing is taken, and what is asked later follows from them. So users
     are erased whose payoff is 0: they wanted something, and were shown nothing of it.
     """
-    found, held = list[dict[str, str]](), list[dict[str, Any]]()
+    result, held = list[dict[str, str]](), list[dict[str, Any]]()
     for erased in (False, True):
         learner, door, clock = opened(name, rounds=300)
         rows: Any = rows_of(learner, 300)
@@ -329,12 +329,12 @@ def test_who_is_erased_is_in_no_later_release(name: str) -> None:
         clock.now = DEADLINE + 1
         while learner.due():
             learner.release()
-        found.append(published(learner))
+        result.append(published(learner))
         # The sum of payoffs also counts how often somebody added to it.
         held.append(
             {part: array for part, array in kept.items() if part not in ("extra.payoffs", "extra.added")}
         )
-    assert found[0] == found[1] != {}
+    assert result[0] == result[1] != {}
     assert held[0].keys() == held[1].keys()
     for part, array in held[0].items():
         np.testing.assert_array_equal(held[1][part], array, err_msg=part)

@@ -226,9 +226,9 @@ def noted(learner: Any) -> list[bytes]:
     once = books.once
 
     def kept(*given: Any) -> Any:
-        found = once(*given)
-        drawn.append(np.asarray(found).tobytes())
-        return found
+        result = once(*given)
+        drawn.append(np.asarray(result).tobytes())
+        return result
 
     books.once = kept
     return drawn

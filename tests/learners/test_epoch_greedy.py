@@ -150,21 +150,21 @@ def random_people(count: int, n: int, seed: int) -> list[Person]:
 def test_the_law_is_that_of_its_definition(n: int, k: int, epoch: int, rounds: int) -> None:
     for seed in range(4):
         stream = tuple(random_people(rounds, n, seed))
-        found, known = law_of(stream, n, k, epoch, 2.0), run_law(stream, n, k, epoch, 2.0 / (k + 1))
-        assert found.keys() == known.keys()
+        result, known = law_of(stream, n, k, epoch, 2.0), run_law(stream, n, k, epoch, 2.0 / (k + 1))
+        assert result.keys() == known.keys()
         # Ticks are 2^-20 of a unit, and what is left of a person may be off by one for each pick before.
         slack = math.expm1(2 * k * k * rounds * 2.0 * 2.0**-20)
         for seen, chance in known.items():
-            assert found[seen] == pytest.approx(chance, rel=slack)
+            assert result[seen] == pytest.approx(chance, rel=slack)
 
 
 def test_to_answer_late_is_not_to_answer() -> None:
     stream = tuple(random_people(4, 3, 5))
     late = next(frozenset({t}) for t in range(4) if stream[t] is not None)
     without = tuple(None if t in late else person for t, person in enumerate(stream))
-    found = law_of(stream, 3, 2, 2, 2.0, late=late)
-    assert found == law_of(without, 3, 2, 2, 2.0)
-    assert found != law_of(stream, 3, 2, 2, 2.0)
+    result = law_of(stream, 3, 2, 2, 2.0, late=late)
+    assert result == law_of(without, 3, 2, 2, 2.0)
+    assert result != law_of(stream, 3, 2, 2, 2.0)
 
 
 # What one person can do: never more than is claimed, and nearly that.
@@ -186,11 +186,11 @@ def test_no_neighbours_are_further_apart_than_is_claimed(n: int, k: int) -> None
     for crowd in crowds(n):
         for stream in ([choices, [crowd]], [[crowd], choices]):
             for epoch in (1, 2):
-                found = worst(lambda s, e=epoch: run_law(s, n, k, e, RATE), stream, (), ())  # type: ignore[misc]
-                assert found.epsilon <= (k + 1) * RATE + ROUNDING
+                result = worst(lambda s, e=epoch: run_law(s, n, k, e, RATE), stream, (), ())  # type: ignore[misc]
+                assert result.epsilon <= (k + 1) * RATE + ROUNDING
                 if epoch == 1:
                     alone = worst(lambda s: run_law(s, n, k, 1, RATE), [choices], (), ())
-                    assert found.epsilon == pytest.approx(alone.epsilon, abs=ROUNDING), (
+                    assert result.epsilon == pytest.approx(alone.epsilon, abs=ROUNDING), (
                         "the other epoch knows nothing"
                     )
 
@@ -200,8 +200,8 @@ def test_to_answer_costs_less_than_to_answer_otherwise(n: int, k: int) -> None:
     """Against no answer at all: at most k units of the rate, not k + 1."""
     for crowd in crowds(n):
         for person in [*all_people(n, values=(0.0, 0.5, 1.0), largest=1), *covering_people(n)]:
-            found = worst(lambda s: run_law(s, n, k, 2, RATE), [[person, None], [crowd]], (), ())
-            assert found.epsilon <= k * RATE + ROUNDING
+            result = worst(lambda s: run_law(s, n, k, 2, RATE), [[person, None], [crowd]], (), ())
+            assert result.epsilon <= k * RATE + ROUNDING
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -602,9 +602,9 @@ def test_it_is_near_greedy_on_a_real_stream() -> None:
     """Five seeds of MSWeb at epsilon = 1 gave .987, with .002 for chance; .97 is eight times that below."""
     people = dim.msweb()
     best = dim.greedy(people, 5).value
-    found = []
+    result = []
     for seed in range(4):
         setting = dim.Setting(people.n_items, 5, len(people), "full", 1.0)
         learner = EpochGreedy.for_setting(setting, coins=SeededCoins(seed))
-        found.append(people.values(learner.replay(people)).mean() / best)
-    assert np.mean(found) > 0.97
+        result.append(people.values(learner.replay(people)).mean() / best)
+    assert np.mean(result) > 0.97

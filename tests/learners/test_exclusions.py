@@ -84,9 +84,9 @@ def contexts(way: str) -> dict[str, Any]:
 def excluded(seed: int = 5) -> list[list[int]]:
     """Some exclude nothing, some a few items, one everything."""
     chance = np.random.default_rng(seed)
-    found = [chance.permutation(N_ITEMS)[: chance.integers(6)].tolist() for _ in range(ROUNDS)]
-    found[7], found[200] = list(range(N_ITEMS)), list(range(N_ITEMS))
-    return [each if t % 3 else [] for t, each in enumerate(found)]
+    result = [chance.permutation(N_ITEMS)[: chance.integers(6)].tolist() for _ in range(ROUNDS)]
+    result[7], result[200] = list(range(N_ITEMS)), list(range(N_ITEMS))
+    return [each if t % 3 else [] for t, each in enumerate(result)]
 
 
 @pytest.fixture(autouse=True)
@@ -269,10 +269,10 @@ def test_nothing_that_she_excludes_is_an_error(number: int) -> None:
     learner = made("overlap-greedy")
     assert len(learner.choose(exclude=own).slate) <= SLOTS
     assert learner.rounds == 1
-    found = exclusions_of([own, [3]], 2, N_ITEMS)
-    assert found.of(1) == [3]
-    assert all(0 <= item < N_ITEMS for item in found.of(0))
-    assert "secret" not in repr(found)
+    result = exclusions_of([own, [3]], 2, N_ITEMS)
+    assert result.of(1) == [3]
+    assert all(0 <= item < N_ITEMS for item in result.of(0))
+    assert "secret" not in repr(result)
 
 
 def test_more_items_than_there_are() -> None:

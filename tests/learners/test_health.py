@@ -64,9 +64,9 @@ def made(name: str, rounds: int = HORIZON, seed: int = 1, epsilon: float = 1.0, 
 
 
 def signal_of(learner: Learner) -> Signal:
-    found = learner.policy.signal
-    assert found is not None
-    return found
+    result = learner.policy.signal
+    assert result is not None
+    return result
 
 
 def alarm(name: str, learner: Learner, **more: Any) -> None:
@@ -189,7 +189,7 @@ def test_who_publishes_no_rewards_has_no_health(name: str) -> None:
 @pytest.mark.parametrize("name", PUBLISHING)
 def test_equal_published_numbers_give_equal_health(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everybody says something else, and all that is published is the same: health is, and the warning."""
-    found = []
+    result = []
     for late in (0, NEVER):
         script = np.random.default_rng(4)
 
@@ -202,9 +202,9 @@ def test_equal_published_numbers_give_equal_health(name: str, monkeypatch: pytes
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             learner.replay(PEOPLE[:1500], late=np.full(1500, late))
-        found.append((learner.health, signal_of(learner).array.tolist(), len(said)))
-    assert found[0] == found[1]
-    assert found[0][0].rounds > 0
+        result.append((learner.health, signal_of(learner).array.tolist(), len(said)))
+    assert result[0] == result[1]
+    assert result[0][0].rounds > 0
 
 
 @pytest.mark.parametrize("name", PUBLISHING)
@@ -403,12 +403,12 @@ RUNS = {"groceries": 2, "movielens": 2, "uber": 2}
 @pytest.mark.parametrize("stream", [pytest.param(name, marks=needs(name)) for name in STREAMS])
 def test_no_healthy_run_of_three_thousand_is_called_silent(stream: str) -> None:
     """H2 allows three; of 3,756 runs of the streams that we have there was none when this was written."""
-    people, found = STREAMS[stream](), list[str]()
+    people, result = STREAMS[stream](), list[str]()
     slots = 3 if people.n_items == 12 else 5
     runs = itertools.product(PUBLISHING.items(), (0.1, 0.3, 1.0, 3.0, 10.0), range(RUNS.get(stream, 38)))
     for (name, feedback), epsilon, seed in runs:
         setting = Setting(people.n_items, slots, len(people), feedback, epsilon, 1e-6)  # type: ignore[arg-type]
         learner = LEARNERS[name].for_setting(setting, coins=SeededCoins(seed))
         learner.replay(people)
-        found.append("warned" if signal_of(learner).warned else learner.health.state)
-    assert set(found) <= {"ok", "too early to tell", "drift"}
+        result.append("warned" if signal_of(learner).warned else learner.health.state)
+    assert set(result) <= {"ok", "too early to tell", "drift"}

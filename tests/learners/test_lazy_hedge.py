@@ -202,22 +202,22 @@ def test_the_learner_has_the_law_of_its_definition(n: int, k: int, rounds: int, 
             object.__setattr__(plan, "most", 2)  # so that the limit is met
         if k > 1:  # in the first batch slates differ: only the first person speaks
             stream = (stream[0], *(None,) * (plan.schedule.sizes[0] - 1), *stream[plan.schedule.sizes[0] :])
-        found = law_of(stream, n, k, plan)
+        result = law_of(stream, n, k, plan)
         known = run_law(stream, n, plan.schedule.sizes, plan.rate, plan.most, first)
         assert math.fsum(known.values()) == pytest.approx(1, abs=ROUNDING)
         # Ticks are 2^-16 of a unit: per draw that moves a log-probability by less than rounds * rate * 2^-15.
         slack = math.expm1(k * rounds * rounds * plan.rate * 2.0**-15)
-        for seen in known.keys() | found.keys():
-            assert found.get(seen, 0.0) == pytest.approx(known.get(seen, 0.0), rel=slack, abs=ROUNDING)
+        for seen in known.keys() | result.keys():
+            assert result.get(seen, 0.0) == pytest.approx(known.get(seen, 0.0), rel=slack, abs=ROUNDING)
 
 
 def test_who_answers_when_her_batch_is_over_has_said_nothing() -> None:
     plan = LazyPlan(2, 1, 4, 4, 0.5)
     stream = tuple(covering_people(2))
     silent = (stream[0], None, *stream[2:])
-    found, known = law_of(stream, 2, 1, plan, late=frozenset({1})), law_of(silent, 2, 1, plan)
-    assert found == pytest.approx(known, abs=ROUNDING)
-    assert found != pytest.approx(law_of(stream, 2, 1, plan), abs=1e-3), "or it would not be noticed"
+    result, known = law_of(stream, 2, 1, plan, late=frozenset({1})), law_of(silent, 2, 1, plan)
+    assert result == pytest.approx(known, abs=ROUNDING)
+    assert result != pytest.approx(law_of(stream, 2, 1, plan), abs=1e-3), "or it would not be noticed"
 
 
 def test_its_item_has_the_law_of_hedge() -> None:
@@ -263,11 +263,11 @@ def test_no_stream_is_worse_than_claimed(
     choices = [people] * (sum(sizes) - sizes[-1]) + [people[:1]] * sizes[-1]
     first = (0,) if k == 1 else (0, 1)
     epsilons = [0.0, 0.25, 0.5, 1.0]
-    found = worst(lambda stream: run_law(stream, n, sizes, rate, most, first), choices, epsilons)
-    assert found.ratio(rho) <= 1 + 1e-9
-    for epsilon, truth in found.delta.items():
+    result = worst(lambda stream: run_law(stream, n, sizes, rate, most, first), choices, epsilons)
+    assert result.ratio(rho) <= 1 + 1e-9
+    for epsilon, truth in result.delta.items():
         assert truth <= ACCOUNTANTS["zcdp"].delta(event, epsilon) + ROUNDING
-    assert found.ratio(rho) > 0.2, "the claim is not far from the truth"
+    assert result.ratio(rho) > 0.2, "the claim is not far from the truth"
 
 
 def test_coins_that_come_up_for_nothing_are_needed() -> None:
@@ -343,15 +343,15 @@ def test_the_table_of_bounds() -> None:
     for items, people, epsilon, said in rows:
         n_items, rounds = (int(number.replace(",", "")) for number in (items, people))
         setting = dim.Setting(n_items, 5, rounds, "full", float(epsilon), 1e-6)
-        found = []
+        result = []
         for name in COMPARED:
             bound = dim.LEARNERS[name].for_setting(setting, coins=SeededCoins(1)).regret_bound(rounds)
             assert bound is not None
-            found.append(bound / rounds)
-        best = min(found)
-        shown = [f"{one:.3f}"[1:] if one < 1 else f"{one:.2g}" for one in found]
+            result.append(bound / rounds)
+        best = min(result)
+        shown = [f"{one:.3f}"[1:] if one < 1 else f"{one:.2g}" for one in result]
         assert said == " | ".join(
-            f"**{text}**" if one == best else text for one, text in zip(found, shown, strict=True)
+            f"**{text}**" if one == best else text for one, text in zip(result, shown, strict=True)
         )
 
 
@@ -460,17 +460,17 @@ def regret_of(learner: Learner, people: People) -> float:
 @pytest.mark.parametrize("epsilon", [1.0, 100.0])
 def test_streams_that_turn_are_held_to_the_bound(epsilon: float) -> None:
     """In every batch people want the item that earned less so far: whoever follows the leader is wrong."""
-    rounds, found = 1_000, []
+    rounds, result = 1_000, []
     for seed in range(3):
         learner = lazy_hedge(2, 1, horizon=rounds, epsilon=epsilon, seed=seed)
         sizes = learner.policy.schedule.sizes
         wants = np.concatenate([np.full(size, b % 2) for b, size in enumerate(sizes)])
         wants[: sizes[0] // 2] = 1
         people = People(NoisyOr(), np.eye(2)[wants])
-        found.append(regret_of(learner, people))
+        result.append(regret_of(learner, people))
     bound = learner.regret_bound()
     assert bound is not None
-    assert np.mean(found) <= bound < rounds / 4
+    assert np.mean(result) <= bound < rounds / 4
     if epsilon == 100.0:  # a planted fault: far above the rate that the bound is for
         fast = LazyPlan(2, 1, rounds, len(sizes), 1_000 * learner.policy.plan.rate)
         wrong = made(2, 1, fast, Budget(1e8, 1e-6))

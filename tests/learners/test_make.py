@@ -105,9 +105,9 @@ def test_what_can_be_read_once_is(tmp_path: Path) -> None:
 def test_what_a_learner_does_not_take_names_one_that_does(
     name: str, setting: dim.Setting, option: dict[str, Any], able: str
 ) -> None:
-    with pytest.raises(InvalidInput, match=able) as found:
+    with pytest.raises(InvalidInput, match=able) as result:
         dim.make(name, setting, **option)
-    assert "0.1" not in str(found.value)
+    assert "0.1" not in str(result.value)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -229,9 +229,9 @@ def test_a_ledger_that_counts_otherwise_names_the_accountant(
     name: str, given: Budget, kind: type[Exception], wanted: str
 ) -> None:
     setting = replace(FULL, feedback="click" if name == "slate-clicks" else "full")
-    with pytest.raises(kind) as found:
+    with pytest.raises(kind) as result:
         dim.make(name, setting, ledger=Ledger(given))
-    said = str(found.value)
+    said = str(result.value)
     assert f"'{wanted}'" in said
     assert given.accountant in said.replace(f"'{wanted}'", "")
     assert "make(.., ledger=FILE)" in said
@@ -240,9 +240,9 @@ def test_a_ledger_that_counts_otherwise_names_the_accountant(
 
 def test_a_run_that_is_too_dear_however_it_is_counted_says_so() -> None:
     ledger = Ledger(Budget(0.1, 1e-6))
-    with pytest.raises(OverBudget, match=r"of epsilon 0\.1 .*Ask for less") as found:
+    with pytest.raises(OverBudget, match=r"of epsilon 0\.1 .*Ask for less") as result:
         dim.make("overlap-greedy", FULL, ledger=ledger)
-    assert "accountant=" not in str(found.value)
+    assert "accountant=" not in str(result.value)
     assert not ledger.charges
 
 

@@ -93,9 +93,9 @@ def test_another_process_chooses_the_same_slates(tmp_path: Path, patience: int |
         assert [menu.end for menu, _, _ in menus[:-1]] == firsts[1:], name
     subprocess.run([sys.executable, "-m", "tests.kit.choose_by_menu", str(tmp_path)], cwd=ROOT, check=True)
     for case, (rows, probes) in expected.items():
-        with np.load(tmp_path / f"{case}.npz") as found:
-            np.testing.assert_array_equal(found["slates"], rows, err_msg=case)
-            np.testing.assert_array_equal(found["probes"][:, :2], probes, err_msg=case)
+        with np.load(tmp_path / f"{case}.npz") as result:
+            np.testing.assert_array_equal(result["slates"], rows, err_msg=case)
+            np.testing.assert_array_equal(result["probes"][:, :2], probes, err_msg=case)
 
 
 def menus_beside(name: str, silent: Sequence[int], patience: int | None = None) -> list[bool]:
@@ -103,11 +103,11 @@ def menus_beside(name: str, silent: Sequence[int], patience: int | None = None) 
     with (taps := Taps()).open():
         menus = [menu.to_bytes() for menu, _, _ in played(name, patience=patience)]
     assert taps.crossings or not LEARNERS[name].private, "something is published, and menus follow it"
-    found = []
+    result = []
     for person in silent:
         with Taps(taps.crossings).open():
-            found.append([menu.to_bytes() for menu, _, _ in played(name, person, patience)] == menus)
-    return found
+            result.append([menu.to_bytes() for menu, _, _ in played(name, person, patience)] == menus)
+    return result
 
 
 @pytest.mark.parametrize("patience", mostly_slow([None, 25], [25]))

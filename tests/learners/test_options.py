@@ -121,6 +121,6 @@ def test_commas_between_names_and_between_options() -> None:
 
 @pytest.mark.filterwarnings("ignore::diminuendo.errors.OutOfRange")
 def test_rows_are_labelled_as_typed() -> None:
-    (found,) = sweep(PEOPLE, slots=2, learners=["fi-dp:calibration=paper", "fi-dp"], seeds=1).simulations
-    assert [run.learner for run in found.results] == ["fi-dp:calibration=paper", "fi-dp"]
-    assert [run.played_by for run in found.results] == ["fi-dp:calibration=paper", "fi-dp"]
+    (result,) = sweep(PEOPLE, slots=2, learners=["fi-dp:calibration=paper", "fi-dp"], seeds=1).simulations
+    assert [run.learner for run in result.results] == ["fi-dp:calibration=paper", "fi-dp"]
+    assert [run.played_by for run in result.results] == ["fi-dp:calibration=paper", "fi-dp"]

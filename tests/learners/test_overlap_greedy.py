@@ -279,12 +279,12 @@ def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.Mon
 
 def ratios(people: People, epsilon: float, seeds: int, slots: int = 5) -> Floats:
     best = dim.greedy(people, slots).value
-    found = []
+    result = []
     for seed in range(seeds):
         setting = Setting(people.n_items, slots, len(people), "full", epsilon, 1e-6)
         learner = OverlapGreedy.for_setting(setting, coins=SeededCoins(1_000 + seed))
-        found.append(people.values(learner.replay(people)).mean() / best)
-    return np.array(found)
+        result.append(people.values(learner.replay(people)).mean() / best)
+    return np.array(result)
 
 
 def test_most_people_of_msweb_are_longer_than_theorem_o3_assumes() -> None:

@@ -74,8 +74,8 @@ def test_whoever_holds_the_menu_shows_what_the_learner_shows(more: dict[str, Any
         assert menu.end == next(end for end in ends if end > done)
         assert read_menu(menu.to_bytes()).to_bytes() == menu.to_bytes()
         slates = np.vstack([row, learner.replay(PEOPLE[done + 1 : stop])])
-        found, chances = elsewhere(menu.to_bytes(), 4, stop - done)
-        np.testing.assert_array_equal(found, slates)
+        result, chances = elsewhere(menu.to_bytes(), 4, stop - done)
+        np.testing.assert_array_equal(result, slates)
         assert chances[0] == decision.propensity
         assert done < 5 or not (slates == 7).any()
         done = stop
@@ -141,8 +141,8 @@ def test_purposes_together_cost_what_the_run_costs() -> None:
     counting = policy.budget.counting
     whole, parts = counting.tally(policy.events), policy.purposes()
     assert list(parts) == [WISHES, PAYOFFS]
-    found = counting.tally(Composed(tuple(parts.values())))
-    assert found.common == whole.common
-    assert found.columns.keys() == whole.columns.keys()
+    result = counting.tally(Composed(tuple(parts.values())))
+    assert result.common == whole.common
+    assert result.columns.keys() == whole.columns.keys()
     for batch, cost in whole.columns.items():
-        assert abs(found.columns[batch] / cost - 1) < 1e-12, "each purpose is rounded up by itself"
+        assert abs(result.columns[batch] / cost - 1) < 1e-12, "each purpose is rounded up by itself"

@@ -66,17 +66,17 @@ def test_constants_of_algorithm_3() -> None:
 def test_the_tight_bandit_is_no_worse_than_known(resample: Any, known: float) -> None:
     """The known values are minima over a grid, with 1 or k added for the cap."""
     setting = Setting(20, 5, 1_000_000, "bandit")
-    found = constants.least_bound(setting, resample, most=1.0)
-    bound = constants.bandit_bound(20, 5, 1_000_000, found.rate, found.share)
+    result = constants.least_bound(setting, resample, most=1.0)
+    bound = constants.bandit_bound(20, 5, 1_000_000, result.rate, result.share)
     assert bound + (5 if resample == "own" else 1) == pytest.approx(known, rel=1e-5)
-    assert paper.bounds.bandit(20, 5, 1_000_000, found.rate, found.share) == pytest.approx(bound, rel=1e-12)
+    assert paper.bounds.bandit(20, 5, 1_000_000, result.rate, result.share) == pytest.approx(bound, rel=1e-12)
 
 
 def test_where_the_paper_can_be_run_nothing_is_held() -> None:
     setting = Setting(4, 1, 20_000, "bandit")
     assert constants.rounds_for_paper_exploring(4, 1) < 20_000
-    found = constants.bandit(setting, "paper", "all")  # a warning would be an error here
-    assert found.share == constants.paper_exploring(4, 1, 20_000) < 1
+    result = constants.bandit(setting, "paper", "all")  # a warning would be an error here
+    assert result.share == constants.paper_exploring(4, 1, 20_000) < 1
 
 
 def test_the_papers_constants_need_a_delta() -> None:
@@ -117,8 +117,8 @@ def test_delta_over_coins_is_the_sum_over_all_numbers_of_explorations() -> None:
             float(binom.pmf(m, later, again)) * curves.zcdp_delta((1 + m) * rate**2 / 8, epsilon)
             for m in range(later + 1)
         )
-        found = delta_over_coins(later, explores, again, rate, epsilon)
-        assert exact <= found <= exact * (1 + 1e-9) + 1e-12
+        result = delta_over_coins(later, explores, again, rate, epsilon)
+        assert exact <= result <= exact * (1 + 1e-9) + 1e-12
     wide = delta_over_coins(10**6, 0.01, 0.01, 5e-3, 1.0)
     assert wide <= delta_over_coins(10**6, 0.01, 0.0101, 5e-3, 1.0)
     few = sum(

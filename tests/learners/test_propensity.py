@@ -51,20 +51,20 @@ def law(learner: Learner) -> Floats:
     row, probe = row_of(()), np.full(3, -1, dtype=np.int32)
     while not learner.policy.draw(row, probe):
         learner.policy.resume()
-    found = [learner.policy.propensity(row_of(slate)) if len(slate) == SLOTS else 0.0 for slate in SLATES]
-    return np.array(found, dtype=float)
+    result = [learner.policy.propensity(row_of(slate)) if len(slate) == SLOTS else 0.0 for slate in SLATES]
+    return np.array(result, dtype=float)
 
 
 def drawn(learner: Learner) -> list[int]:
     """One round, again and again."""
     numbers = {slate: number for number, slate in enumerate(SLATES)}
-    found = []
+    result = []
     row, probe = row_of(()), np.full(3, -1, dtype=np.int32)
     for _ in range(DRAWS):
         while not learner.policy.draw(row, probe):
             learner.policy.resume()
-        found.append(numbers[shown(row)])
-    return found
+        result.append(numbers[shown(row)])
+    return result
 
 
 def uneven(learner: Any) -> None:

@@ -16,11 +16,11 @@ from tests.kit.statistics import assert_follows, assert_rejects
 def test_every_ordered_slate_is_as_likely(n_items: int, slots: int) -> None:
     slates = RandomSlates(n_items, slots, coins=SeededCoins(slots)).replay(adversary(40_000, n_items))
     number = {slate: i for i, slate in enumerate(itertools.permutations(range(n_items), slots))}
-    found = [number[tuple(int(item) for item in row)] for row in slates]
+    result = [number[tuple(int(item) for item in row)] for row in slates]
     law = np.full(len(number), 1 / len(number))
-    assert_follows(found, law)
+    assert_follows(result, law)
     law[0], law[1] = 1.3 * law[0], 0.7 * law[1]
-    assert_rejects(found, law)
+    assert_rejects(result, law)
 
 
 def test_the_guarantee_is_perfect() -> None:

@@ -160,12 +160,12 @@ def test_nobody_older_is_in_a_snapshot_and_what_comes_too_late_is_not_kept() -> 
     again = dim.restore(learner.snapshot(), coins=dim.SeededCoins(9))
     schedule = again.policy.plan.schedule  # type: ignore[attr-defined]
     begun = (0, *schedule.ends)
-    found: Any = again.policy._memory  # type: ignore[attr-defined]
-    assert len(found) == before > 0
-    assert all(begun[batch] >= 151 - retention for batch in found.users.batches)
+    result: Any = again.policy._memory  # type: ignore[attr-defined]
+    assert len(result) == before > 0
+    assert all(begun[batch] >= 151 - retention for batch in result.users.batches)
     assert again.parameters["retention"] == retention
     loop(again, people[150:239])
-    assert len(found) == 0, "after the last release nobody is needed any more"
+    assert len(result) == 0, "after the last release nobody is needed any more"
 
 
 def test_a_batch_that_is_asked_alone_is_not_taken_for_changed_tastes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,9 +186,9 @@ def test_a_rival_must_fit_after_the_item_of_that_slot_has_left() -> None:
     capped = ItemAvailability(6, 3, rules=SlateRules(caps=[([0, 4, 5], 1)]))
     assert swapped(belief, capped).tolist() == [4, 1, 2]
     pinned = ItemAvailability(6, 3, rules=SlateRules(pinned=[0], caps=[([0, 4, 5], 2)]))
-    found = swapped(belief, pinned).tolist()
-    assert found[0] == 0
-    assert len({4, 5} & set(found)) == 1
+    result = swapped(belief, pinned).tolist()
+    assert result[0] == 0
+    assert len({4, 5} & set(result)) == 1
 
 
 def test_random_slates_by_rules_are_uniform_slot_by_slot() -> None:

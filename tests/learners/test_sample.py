@@ -42,8 +42,8 @@ def test_coins_are_one_in_so_many_and_do_not_depend_on_how_they_are_asked_for() 
     assert (parts == whole[: len(parts)]).all()
     assert (sample.heads(19_993, 7) == whole[-7:]).all()
     other = PublicSample(5, PublicCoins(dim.SeededCoins(2))).heads(0, 20_000)
-    for found in (whole, other):  # Hoeffding, at the one false-alarm rate of all tests
-        assert abs(found.mean() - 0.2) < math.sqrt(math.log(2 / ALPHA) / (2 * len(found)))
+    for result in (whole, other):  # Hoeffding, at the one false-alarm rate of all tests
+        assert abs(result.mean() - 0.2) < math.sqrt(math.log(2 / ALPHA) / (2 * len(result)))
     assert abs((whole & other).mean() - 0.04) < math.sqrt(math.log(2 / ALPHA) / (2 * len(whole)))
 
 
@@ -129,17 +129,17 @@ def test_batches_divisors_and_memory_are_those_of_the_sample() -> None:
 
 
 def test_once_the_sample_has_its_rounds_all_others_are_outside_and_no_more_come_than_was_said() -> None:
-    found = []
+    result = []
     for seed in range(12):
         learner = made(seed=seed)
         shown = learner.choose_many(400)
         assert learner.rounds == min(100, int(_heads(learner, 400).sum()))
-        found.append(learner.rounds)
+        result.append(learner.rounds)
         assert sum(decision.round != OUTSIDE for decision in shown) == learner.rounds
         with pytest.raises(InvalidInput, match="made for 400 rounds, and 400 are over"):
             learner.choose()
-    assert 100 in found
-    assert min(found) < 100
+    assert 100 in result
+    assert min(result) < 100
 
 
 def test_choosing_many_is_choosing_one_after_the_other_and_goes_on_after_a_snapshot() -> None:
@@ -183,9 +183,9 @@ def test_a_ledger_in_a_file_remembers_visits_of_the_sample_alone(tmp_path: Path)
     assert learner.ledger is not None
     learner.ledger.close()
     with Ledger.open(tmp_path / "people.ledger") as again:
-        found = again.visits_of("overlap-greedy")
-        assert found is not None
-        assert set(found.rounds) == {hashed(name) for name in counted}
+        result = again.visits_of("overlap-greedy")
+        assert result is not None
+        assert set(result.rounds) == {hashed(name) for name in counted}
 
 
 @pytest.mark.parametrize("one_in", [1, 4, 100])

@@ -49,11 +49,11 @@ def contexts_of(private: bool) -> Contexts:
 
 def crowd(private: bool, people: int = PEOPLE) -> People:
     """People of three tastes, each of whom wants items of her own."""
-    found = taste_groups(people, N_ITEMS, groups=3, items_per_group=4, group_skew=0.0, seed=4)
-    rows = found.matrices[0].tocsr()
+    result = taste_groups(people, N_ITEMS, groups=3, items_per_group=4, group_skew=0.0, seed=4)
+    rows = result.matrices[0].tocsr()
     first = rows.indices[rows.indptr[:-1]]
     taste = np.unique(first, return_inverse=True)[1] % 3
-    return found.with_contexts(contexts_of(private), taste)
+    return result.with_contexts(contexts_of(private), taste)
 
 
 def quick_splits(patch: pytest.MonkeyPatch) -> None:
@@ -464,8 +464,8 @@ def evidence(rates: list[float], people: int, scale: float, seed: int = 0) -> Gr
 def test_segments_that_differ_are_found_and_others_are_not() -> None:
     assert evidence([0.2, 0.5, 0.8, 0.5], 60, 1.0).differs()
     assert not evidence([0.5, 0.53, 0.5, 0.47], 4000, 1.0).differs(), "they do differ, but by too little"
-    found = [evidence([0.5] * 4, 60, 10.0, seed).differs() for seed in range(200)]
-    assert sum(found) <= 6, "about one in a hundred"
+    result = [evidence([0.5] * 4, 60, 10.0, seed).differs() for seed in range(200)]
+    assert sum(result) <= 6, "about one in a hundred"
 
 
 def test_all_of_whom_enough_come_are_split_and_the_largest_first() -> None:

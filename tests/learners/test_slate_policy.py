@@ -326,11 +326,11 @@ def test_ctrl_c_between_a_round_and_its_decision_is_the_end_until_a_snapshot_is_
 
 def told(learner: Learner, number: int) -> list[float | None]:
     """The propensities of all rounds until `number` blocks are published."""
-    found: list[float | None] = []
+    result: list[float | None] = []
     while counts_of(learner).number < number:
         propensity = learner.choose().propensity
-        found += [propensity] if counts_of(learner).number < number else []
-    return found
+        result += [propensity] if counts_of(learner).number < number else []
+    return result
 
 
 @pytest.mark.parametrize("name", LEARNING)

@@ -52,10 +52,10 @@ def worth(slate: tuple[int, ...], appeals: Floats, overlaps: dict[tuple[int, int
 
 @pytest.fixture
 def observations() -> Observations:
-    found = Observations(N, K)
+    result = Observations(N, K)
     for slate in ((0, 1, 2), (2, 3, 4), (1, 4, 5)):
-        found.add(np.array(slate, dtype=np.int32), K, 10, np.array([3.0]), 1.0)
-    return found
+        result.add(np.array(slate, dtype=np.int32), K, 10, np.array([3.0]), 1.0)
+    return result
 
 
 def made(
@@ -97,11 +97,11 @@ def test_the_best_slate_is_greedy_then_no_exchange_helps(observations: Observati
     best_slate(draws, which, observations.neighbours(), slate, 0)
     assert tuple(slate.tolist()) == chosen
     best_slate(draws, which, observations.neighbours(), slate, 20)
-    found = tuple(slate.tolist())
-    assert value(found) >= value(chosen) - 1e-12
+    result = tuple(slate.tolist())
+    assert value(result) >= value(chosen) - 1e-12
     for i, a in itertools.product(range(K), range(N)):
-        if a not in found:
-            assert value((*found[:i], a, *found[i + 1 :])) <= value(found) * (1 + 1e-8)
+        if a not in result:
+            assert value((*result[:i], a, *result[i + 1 :])) <= value(result) * (1 + 1e-8)
 
 
 def test_nobody_who_is_not_looked_at_would_have_been_chosen() -> None:
@@ -158,7 +158,7 @@ def test_a_move_that_is_given_up_early_would_have_been_refused() -> None:
 @pytest.mark.parametrize(("people", "said", "scale"), [(20, 7.0, 2.0), (500, 120.0, 10.0), (4, -3.0, 1.0)])
 def test_the_likelihood_is_a_convolution(people: int, said: float, scale: float) -> None:
     """Normal plus Laplace, integrated numerically; up to the constant log(2 scale)."""
-    found = log_likelihood(said, people, scale)
+    result = log_likelihood(said, people, scale)
     for place in (40, 200, 330, 480):
         chance = CHANCE_GRID[place]
         mean, spread = people * chance, math.sqrt(people * chance * (1 - chance) + COUNT_VARIANCE)
@@ -169,7 +169,7 @@ def test_the_likelihood_is_a_convolution(people: int, said: float, scale: float)
         low, high = mean - 12 * spread, mean + 12 * spread
         kink = [said] if low < said < high else None
         exact = float(integrate.quad(density, low, high, points=kink, limit=500)[0])
-        assert found[place] == pytest.approx(math.log(exact) + math.log(2 * scale), abs=1e-6)
+        assert result[place] == pytest.approx(math.log(exact) + math.log(2 * scale), abs=1e-6)
     mean, spread = (
         people * CHANCE_GRID[200],
         math.sqrt(people * CHANCE_GRID[200] * (1 - CHANCE_GRID[200]) + COUNT_VARIANCE),
@@ -185,14 +185,14 @@ def test_numbers_about_the_same_slate_are_added_up() -> None:
     one.add(turned, K, 20, np.array([9.0]), 1.0)  # a sum does not know the order
     one.add(slate, WHICH_SLOT, 20, np.array([9.0, 1.0, 2.0]), 2.0)
     one.add(turned, WHICH_SLOT, 20, np.array([9.0, 1.0, 2.0]), 2.0)  # which one does
-    found = one.evidence()
-    assert len(found.lengths) == 3
+    result = one.evidence()
+    assert len(result.lengths) == 3
     np.testing.assert_allclose(
-        found.tables[0, 0], log_likelihood(3.0, 10, 1.0) + log_likelihood(9.0, 20, 1.0), rtol=1e-5
+        result.tables[0, 0], log_likelihood(3.0, 10, 1.0) + log_likelihood(9.0, 20, 1.0), rtol=1e-5
     )
     np.testing.assert_array_equal(one.shown[[3, 1, 4, 0]], [70, 70, 70, 0])
     two.take(one.arrays())
-    for mine, theirs in zip(found, two.evidence(), strict=True):
+    for mine, theirs in zip(result, two.evidence(), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
 
@@ -302,16 +302,16 @@ def test_people_find_out_how_like_others_they_are() -> None:
     for item in range(n):
         whole.add(np.array([item], dtype=np.int32), 1, 1000, 1000 * rates[[item]], 0.0)
     whole.sample(400, coins)
-    found = []
+    result = []
     for theirs in (rates, rates[::-1]):
         group = SlatePosterior(n, 1)
         group.begin_from(whole, (5.0, 7.5))
         for item in range(n):
             group.add(np.array([item], dtype=np.int32), 1, 1000, 1000 * theirs[[item]], 0.0)
         group.sample(400, coins)
-        found.append(np.mean([chain.prior[LIKENESS] for chain in group._chains]))
-    assert found[0] > 0.7
-    assert found[1] < -0.2
+        result.append(np.mean([chain.prior[LIKENESS] for chain in group._chains]))
+    assert result[0] > 0.7
+    assert result[1] < -0.2
 
 
 def test_the_posterior_finds_who_it_was() -> None:

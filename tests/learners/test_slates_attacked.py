@@ -116,15 +116,15 @@ class World(NamedTuple):
 
     def steps(self) -> list[Step]:
         """Who comes, what else happens, and when; she comes once more than counts."""
-        draw, found = random.Random(self.seed), list[Step]()
+        draw, result = random.Random(self.seed), list[Step]()
         for t in range(36):
             if t - self.seed in EVENTS:
-                found.append(EVENTS[t - self.seed])
-            found.append(("come" if draw.random() < 0.8 else "not wait", f"person {t}"))
-        coming = [place for place, (kind, _) in enumerate(found) if kind in ("come", "not wait")]
+                result.append(EVENTS[t - self.seed])
+            result.append(("come" if draw.random() < 0.8 else "not wait", f"person {t}"))
+        coming = [place for place, (kind, _) in enumerate(result) if kind in ("come", "not wait")]
         for place in draw.sample(coming[:24], self.visits + 1):
-            found[place] = (found[place][0], HER)
-        return found
+            result[place] = (result[place][0], HER)
+        return result
 
 
 class Hers(NamedTuple):

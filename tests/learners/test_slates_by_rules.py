@@ -75,16 +75,16 @@ def test_the_best_by_rules_is_greedy_then_no_exchange_helps(name: str, seed: int
     builder = SlateBuilder(ItemAvailability(N_ITEMS, SLOTS, rules=rules))
     greedy = builder.best(draws, np.arange(5), known.neighbours(), 0)
     slate = builder.best(draws, np.arange(5), known.neighbours(), 30)
-    found = worth(slate, draws, known)
+    result = worth(slate, draws, known)
     assert allowed(greedy, rules)
     assert allowed(slate, rules)
-    assert found >= worth(greedy, draws, known) - 1e-9
+    assert result >= worth(greedy, draws, known) - 1e-9
     pinned = [slot for slot, _ in rules.pinned]
     for slot, item in itertools.product(range(SLOTS), range(N_ITEMS)):
         other = slate.copy()
         other[slot] = item
         if slate[slot] != EMPTY_SLOT and slot not in pinned and allowed(other, rules):
-            assert worth(other, draws, known) <= found * (1 + 1e-8)
+            assert worth(other, draws, known) <= result * (1 + 1e-8)
     firsts = [
         item for item in range(N_ITEMS) if allowed([item, *[EMPTY_SLOT] * 2], SlateRules(caps=rules.caps))
     ]

@@ -31,23 +31,23 @@ def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 
 def everybody(store: UserStore) -> list[tuple[Any, ...]]:
     """Row by row what is known of each user, in the order in which they came."""
-    found = []
+    result = []
     for block in store.blocks:
         for number in range(len(block)):
             person = Person(block.family, block.n_items, block.table, block.first + number)
             facts = tuple(int(column[number]) for column in block.facts)
-            found.append((block.family.name, person.gains(()).tolist(), person.gains([0]).tolist(), facts))
-    return found
+            result.append((block.family.name, person.gains(()).tolist(), person.gains([0]).tolist(), facts))
+    return result
 
 
 def scores(store: UserStore) -> list[Any]:
     """What the users of each batch say along a chain, all together."""
-    walks, found = [store.score_walk(batch) for batch in range(3)], list[Any]()
+    walks, result = [store.score_walk(batch) for batch in range(3)], list[Any]()
     for item in range(min(3, store.n_items)):
-        found += [walk.scores() for walk in walks]
+        result += [walk.scores() for walk in walks]
         for walk in walks:
             walk.join(item)
-    return found
+    return result
 
 
 @families

@@ -64,8 +64,8 @@ def made(kind: Any, visits: int, seed: int = 3, epsilon: float = 40.0, **config:
     setting = Setting(N_ITEMS, SLOTS, ROUNDS, min(kind.reads), epsilon, 1e-6, visits)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)  # the paper's constants for so few rounds
-        found = kind.for_setting(setting, coins=SeededCoins(seed))
-    return kind(**(found._config() | config), coins=SeededCoins(seed)) if config else found
+        result = kind.for_setting(setting, coins=SeededCoins(seed))
+    return kind(**(result._config() | config), coins=SeededCoins(seed)) if config else result
 
 
 def answer(learner: Learner, decision: Decision, t: int) -> Any:
@@ -218,20 +218,20 @@ FANS = [person for person in all_people(2, (0.0, 1.0), 1) if person and sum(pers
 
 @pytest.mark.parametrize("at", [0.1, 0.01])
 def test_two_rounds_of_algorithm_2_keep_the_promise_and_would_break_one_for_one_round(at: float) -> None:
-    rounds, found = 5, {}
+    rounds, result = 5, {}
     for visits in (1, 2):
         learner = FiDp.for_setting(Setting(2, 1, rounds, "full", 1.0, at, visits), coins=SeededCoins(0))
         assert learner.guarantee.epsilon == pytest.approx(1.0, rel=1e-6)
         streams = itertools.product(*[FANS] * (rounds - 1), FANS[:1])  # what the last one says is never used
         laws = {stream: full_information_law(stream, 2, 1, inside(learner).rate) for stream in streams}
-        found[visits] = measured(laws, 2, at)
+        result[visits] = measured(laws, 2, at)
         assert measured(laws, visits, at) <= learner.guarantee.epsilon
-    assert found[2] <= 1.0 < found[1]
+    assert result[2] <= 1.0 < result[1]
 
 
 @pytest.mark.parametrize("resample", mostly_slow(["all", "own", "every"], ["every"]))
 def test_two_rounds_of_algorithm_3_keep_the_promise_and_would_break_one_for_one_round(resample: Any) -> None:
-    rounds, found, at = 5, {}, 0.1
+    rounds, result, at = 5, {}, 0.1
     people = [(0.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0)]
     for visits in (1, 2):
         rate = curves_rate(1.0, at, rounds - 1, visits)
@@ -240,9 +240,9 @@ def test_two_rounds_of_algorithm_3_keep_the_promise_and_would_break_one_for_one_
         assert learner.guarantee.epsilon == pytest.approx(1.0, rel=1e-6)
         streams = itertools.product(people, people, people[:2], people[:1], people[:1])
         laws = {stream: bandit_law(stream, 2, 1, rate, 1.0, resample) for stream in streams}
-        found[visits] = measured(laws, 2, at)
+        result[visits] = measured(laws, 2, at)
         assert measured(laws, visits, at) <= learner.guarantee.epsilon
-    assert found[2] <= 1.0 < found[1]
+    assert result[2] <= 1.0 < result[1]
 
 
 def curves_rate(epsilon: float, at: float, draws: int, visits: int) -> float:
@@ -402,16 +402,16 @@ def test_a_draw_that_fails_does_not_count() -> None:
 
 def test_threads_share_the_quota() -> None:
     learner = made(FiDp, 5)
-    found: list[Decision] = []
+    result: list[Decision] = []
     threads = [
-        threading.Thread(target=lambda: found.extend(learner.choose("ada") for _ in range(40)))
+        threading.Thread(target=lambda: result.extend(learner.choose("ada") for _ in range(40)))
         for _ in range(4)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(decision.round for decision in found) == list(range(160))
+    assert sorted(decision.round for decision in result) == list(range(160))
     assert int(learner._frame.decisions.waiting.sum()) == 5
 
 

@@ -31,7 +31,9 @@ SHARE = re.compile(r"\**[01]?\.\d{2,4}\b|\d+(\.\d+)? %")
 def hand_typed(text: str) -> list[str]:
     """Lines of tables and of blocks that are only shown, outside all markers, with two shares or more."""
     outside = MARKED.sub("", text)
-    blocks = [found[3] for found in FENCE.finditer(outside) if found[2] not in (*RUN, "sh", "yaml", "toml")]
+    blocks = [
+        result[3] for result in FENCE.finditer(outside) if result[2] not in (*RUN, "sh", "yaml", "toml")
+    ]
     rows = [line for line in FENCE.sub("", outside).splitlines() if line.startswith("|")]
     cells = [(line, [cell.strip() for cell in line.split("|")]) for line in rows]
     cells += [(line, line.split()) for block in blocks for line in block.splitlines()]
@@ -55,7 +57,7 @@ def test_a_page_that_says_something_else_is_noticed() -> None:
 
 
 def test_every_block_stands_somewhere_and_every_marker_names_one() -> None:
-    named = [found[1] for page in pages() for found in MARKED.findall(page.read_text())]
+    named = [result[1] for page in pages() for result in MARKED.findall(page.read_text())]
     assert sorted(named) == sorted(BLOCKS)
     assert {entry for block in BLOCKS.values() for entry in block.entries} <= set(ENTRIES)
 

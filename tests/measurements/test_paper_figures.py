@@ -92,8 +92,8 @@ def test_what_is_kept_for_pictures_is_of_the_same_runs_as_tables() -> None:
 
 
 def test_a_plan_is_kept_as_its_command_draws_it() -> None:
-    found = plan(20, 2, 500).with_prices(epsilons=[1.0])
-    kept, drawn = plan_drawn(found.as_json()), price_curve(found)._asdict()
+    result = plan(20, 2, 500).with_prices(epsilons=[1.0])
+    kept, drawn = plan_drawn(result.as_json()), price_curve(result)._asdict()
     assert kept.pop("losses") == [pytest.approx(losses, abs=1e-4) for losses in drawn.pop("losses")]
     assert kept == drawn
 
@@ -128,15 +128,15 @@ class AsPublished:
 
 
 def test_the_picture_of_one_release_is_what_the_learner_does() -> None:
-    found = one_release.release()
-    steps, films = found["steps"], found["films"]
+    result = one_release.release()
+    steps, films = result["steps"], result["films"]
     asked = AsPublished(steps)
     picker = SlatePicker(ItemAvailability(len(films), one_release.SLOTS))
     picked = picker.slate(asked)
     assert [films[item] for item in picked.slate] == steps[-1]["slate"]
     assert asked.asked == [step["question"] for step in steps]
     np.testing.assert_allclose(picked.gains, steps[-1]["believed"], rtol=1e-12)
-    assert found["epsilon"] == pytest.approx(one_release.EPSILON)
+    assert result["epsilon"] == pytest.approx(one_release.EPSILON)
 
 
 def test_what_one_release_publishes_is_the_truth_and_noise() -> None:

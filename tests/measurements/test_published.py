@@ -35,9 +35,9 @@ def test_private_greedy_draws_at_their_rate_and_ours_is_larger() -> None:
 
 def test_sites_lie_as_their_source_has_them() -> None:
     narrow, wide = published.sites(19), published.sites(3)
-    for found in (narrow, wide):
-        assert len(found) == 100
-        assert len(np.unique(found, axis=0)) == 21
+    for result in (narrow, wide):
+        assert len(result) == 100
+        assert len(np.unique(result, axis=0)) == 21
     np.testing.assert_allclose(narrow[4], (40.80, -73.93))
     np.testing.assert_allclose(narrow[15], (40.7 + 0.01315 * 3 / 19, -73.99197 - 0.03803 * 3 / 19))
     np.testing.assert_allclose(wide[15], (40.71315, -74.03))

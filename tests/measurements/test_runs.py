@@ -40,7 +40,7 @@ def first_payoffs_now(entry: Entry, folder: Path) -> dict[str, float]:
         run.typed(entry.command(1), "--out", str(folder))
     else:
         run.typed(entry.command(1), "--json", str(path), "--time-limit", "1", jobs=1)
-    return {run.cell(found): found["mean_payoff"] for found in json.loads(path.read_text())["results"]}
+    return {run.cell(result): result["mean_payoff"] for result in json.loads(path.read_text())["results"]}
 
 
 @pytest.mark.parametrize("name", mostly_slow(BUILT_IN, QUICK))
@@ -158,8 +158,8 @@ def test_a_stream_file_holds_the_stream(monkeypatch: pytest.MonkeyPatch, tmp_pat
     from diminuendo.streams.synthetic import taste_groups
 
     monkeypatch.setitem(streams.RECIPES, "groceries", Recipe(lambda: taste_groups(50, 30)))
-    found = dim.read(streams.write_stream("groceries", tmp_path / "deep" / "some.npz"))
-    (there,), (here,) = found.matrices, taste_groups(50, 30).matrices
+    result = dim.read(streams.write_stream("groceries", tmp_path / "deep" / "some.npz"))
+    (there,), (here,) = result.matrices, taste_groups(50, 30).matrices
     assert there.shape == here.shape
     assert abs(there - here).max() == 0
 
@@ -189,32 +189,32 @@ def test_the_worst_finding_of_each_method_is_shown() -> None:
         finding("black box", 0.69, 0.1),
     ]
     assert run.audit_rows(findings) == {"one": ["1.00", "-", "**infinite**", "0.20 of 0.69"]}
-    found = {"epsilon": 1.0, "delta": 0.0, "effort": "full", "violations": ["one"], "findings": findings}
-    drawn = run.audit_drawn(found)
+    result = {"epsilon": 1.0, "delta": 0.0, "effort": "full", "violations": ["one"], "findings": findings}
+    drawn = run.audit_drawn(result)
     assert drawn["shares"] == {"one": {"pathwise": run.FAR, "black box": 0.2899}}
     assert drawn["violators"] == ["one"]
 
 
 def test_an_audit_that_fails_is_kept_as_it_is_and_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry, said = ENTRIES["audit"], list[str]()
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "findings": [],
         "passed": False,
         "violations": ["one"],
         "epsilon": 1.0,
         "delta": 0.0,
     }
-    found["effort"] = "full"
+    result["effort"] = "full"
 
     def fails(command: str, *more: str, jobs: int | None = None) -> None:
         (folder / entry.name).mkdir(exist_ok=True)
-        if found:
-            (folder / entry.name / "audit.json").write_text(json.dumps(found))
+        if result:
+            (folder / entry.name / "audit.json").write_text(json.dumps(result))
         raise run.Failed(command, 1)
 
     monkeypatch.setattr(run, "typed", fails)
     assert run.measure(entry, 2, 1, said.append).facts == {"runs": 0, "passed": 0}
     assert said == ["audit: THE AUDIT FAILED. one."]
-    found.clear()
+    result.clear()
     with pytest.raises(run.Failed):  # it did not get as far as findings; those of the last time do not count
         run.measure(entry, 2, 1, said.append)

@@ -202,7 +202,7 @@ def test_counterexamples_are_true(n_items: int) -> None:
             frozenset(map(int, re.findall(r"\d+", inside)))
             for inside in re.findall(r"\[([\d, ]*)\](?!;)", violation.words.replace("[0, 1].", ""))
         ]
-        item = int(found[1]) if (found := re.search(r"[iI]tem (\d+)", violation.words)) else -1
+        item = int(result[1]) if (result := re.search(r"[iI]tem (\d+)", violation.words)) else -1
         if rule == "range":
             assert not 0 <= function(sets[0]) <= 1, name
         if rule == "monotone":

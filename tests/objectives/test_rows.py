@@ -53,10 +53,10 @@ def test_some_people_in_a_row_are_those_people(kind: type[Family]) -> None:
             slice(9, 12),
             slice(None, None, 2),
         ):
-            for found, matrix in zip(people[some].matrices, people.matrices, strict=True):
+            for result, matrix in zip(people[some].matrices, people.matrices, strict=True):
                 wanted = matrix[everybody[some]]
-                assert found.shape == wanted.shape
-                np.testing.assert_array_equal(found.toarray(), wanted.toarray())
+                assert result.shape == wanted.shape
+                np.testing.assert_array_equal(result.toarray(), wanted.toarray())
             np.testing.assert_array_equal(people[some].click_words, people.click_words[some])
 
 
@@ -100,9 +100,9 @@ def test_a_scale_has_a_least_value() -> None:
 
 
 def test_large_objectives_are_looked_at_whole() -> None:
-    found = check(Oracle(lambda items: len(items) / 50, 100))
-    assert found is not None
-    assert found.rule == "range"
+    result = check(Oracle(lambda items: len(items) / 50, 100))
+    assert result is not None
+    assert result.rule == "range"
 
 
 def test_tables_print_nothing() -> None:

@@ -98,11 +98,11 @@ def test_greedy_on_any_numbers(kind: str, data: st.DataObject) -> None:
     clear = brute.greedy_margin(crowd.total, crowd.n_items, slots) > 4 * crowd.rounding
     expected = brute.greedy(crowd.total, crowd.n_items, slots)
     for method in ("lazy", "plain"):
-        found = dim.greedy(people, slots, method=method)
-        assert_is_a_slate_of(crowd, found, slots)
-        assert brute.greedy_shortfall(crowd.total, crowd.n_items, found.slate) <= 4 * crowd.rounding
+        result = dim.greedy(people, slots, method=method)
+        assert_is_a_slate_of(crowd, result, slots)
+        assert brute.greedy_shortfall(crowd.total, crowd.n_items, result.slate) <= 4 * crowd.rounding
         if clear:
-            assert found.slate == expected, method
+            assert result.slate == expected, method
 
 
 @SOME_KINDS
@@ -112,10 +112,10 @@ def test_stochastic_greedy_tells_the_truth_about_its_slate(kind: str, data: st.D
     crowd: Crowd = data.draw(crowds(kind))
     slots, seed = data.draw(st.integers(1, crowd.n_items)), data.draw(st.integers(0, 99))
     accuracy = data.draw(st.sampled_from((0.01, 0.3, 0.9)))
-    found = dim.greedy(crowd.people(), slots, method="stochastic", seed=seed, accuracy=accuracy)
-    assert_is_a_slate_of(crowd, found, slots)
+    result = dim.greedy(crowd.people(), slots, method="stochastic", seed=seed, accuracy=accuracy)
+    assert_is_a_slate_of(crowd, result, slots)
     again = dim.greedy(crowd.people(), slots, method="stochastic", seed=seed, accuracy=accuracy)
-    assert again == found
+    assert again == result
 
 
 @SOME_KINDS
@@ -124,8 +124,8 @@ def test_stochastic_greedy_tells_the_truth_about_its_slate(kind: str, data: st.D
 def test_stochastic_greedy_that_asks_everybody_is_greedy(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind, rounding=False))
     slots = data.draw(st.integers(1, crowd.n_items))
-    found = dim.greedy(crowd.people(), slots, method="stochastic", accuracy=1e-9)  # ln(1e9) > 6 items
-    assert found.slate == brute.greedy(crowd.total, crowd.n_items, slots)
+    result = dim.greedy(crowd.people(), slots, method="stochastic", accuracy=1e-9)  # ln(1e9) > 6 items
+    assert result.slate == brute.greedy(crowd.total, crowd.n_items, slots)
 
 
 @SOME_KINDS
@@ -153,9 +153,9 @@ def test_optimum_is_the_best_of_all_slates(kind: str, data: st.DataObject) -> No
     crowd: Crowd = data.draw(crowds(kind))
     slots = data.draw(st.integers(1, crowd.n_items))
     for method in ("milp", "branch"):
-        found = dim.optimum(crowd.people(), slots, method=method, time_limit=TIME_LIMIT)
-        assert found.method == method
-        assert_brackets_the_best(crowd, slots, found)
+        result = dim.optimum(crowd.people(), slots, method=method, time_limit=TIME_LIMIT)
+        assert result.method == method
+        assert_brackets_the_best(crowd, slots, result)
     assert dim.optimum(crowd.people(), slots).method == "branch"  # few slates: look at them all
 
 
@@ -167,9 +167,9 @@ def test_optimum_of_functions_is_the_best_of_all_slates(kind: str, data: st.Data
     slots = data.draw(st.integers(1, crowd.n_items))
     stream = functions(crowd)
     for method in ("branch", "auto"):
-        found = dim.optimum(stream, slots, method=method, time_limit=TIME_LIMIT)
-        assert found.method == "branch"
-        assert_brackets_the_best(crowd, slots, found)
+        result = dim.optimum(stream, slots, method=method, time_limit=TIME_LIMIT)
+        assert result.method == "branch"
+        assert_brackets_the_best(crowd, slots, result)
 
 
 def test_milp_needs_people() -> None:
@@ -199,8 +199,8 @@ def test_optimum_where_greedy_is_misled(kind: str, monkeypatch: pytest.MonkeyPat
     for crowd in itertools.islice(tossed_crowds(kind), 16):
         for slots in (2, 3):
             for method in ("milp", "branch"):
-                found = dim.optimum(crowd.people(), slots, method=method, time_limit=TIME_LIMIT)
-                assert_brackets_the_best(crowd, slots, found)
+                result = dim.optimum(crowd.people(), slots, method=method, time_limit=TIME_LIMIT)
+                assert_brackets_the_best(crowd, slots, result)
             chain = brute.greedy(crowd.mean, crowd.n_items, slots)
             best = brute.best_value(crowd.mean, crowd.n_items, slots)
             searched += brute.bound(crowd.mean, crowd.n_items, chain, slots) > best + Fraction(PROVEN_WITHIN)
@@ -218,8 +218,8 @@ def test_optimum_with_weights_of_very_different_size(tiny: float) -> None:
         crowd for crowd in tossed_crowds("concave", tiny=tiny) if crowd.family == dim.Concave("sqrt", 1.0)
     )
     for crowd in itertools.islice(steep, 12):
-        found = dim.optimum(crowd.people(), 2, method="milp", time_limit=TIME_LIMIT)
-        assert_brackets_the_best(crowd, 2, found)
+        result = dim.optimum(crowd.people(), 2, method="milp", time_limit=TIME_LIMIT)
+        assert_brackets_the_best(crowd, 2, result)
 
 
 SQUARE_ROOTS: dict[str, tuple[int, list[dict[int, float]]]] = {
@@ -266,8 +266,8 @@ def test_optimum_of_square_roots(name: str) -> None:
     leaf = Leaf(Fraction(1), partial(brute.concave, "sqrt", 1.0), rows)
     crowd = Crowd(dim.Concave("sqrt"), n_items, (leaf,), "dense")
     for method in ("milp", "branch"):
-        found = dim.optimum(crowd.people(), 2, method=method, time_limit=TIME_LIMIT)
-        assert_brackets_the_best(crowd, 2, found)
+        result = dim.optimum(crowd.people(), 2, method=method, time_limit=TIME_LIMIT)
+        assert_brackets_the_best(crowd, 2, result)
 
 
 def test_rounding_on_the_way_decides_no_tie() -> None:
@@ -275,8 +275,8 @@ def test_rounding_on_the_way_decides_no_tie() -> None:
     rng = np.random.default_rng(1)
     for _ in range(300):
         people = dim.People(dim.BestMatch(), rng.integers(0, 8, (40, 6)) / 10)
-        found, plain = (dim.greedy(people, 6, method=method) for method in ("lazy", "plain"))
-        assert found == plain
+        result, plain = (dim.greedy(people, 6, method=method) for method in ("lazy", "plain"))
+        assert result == plain
 
 
 @SOME_KINDS

@@ -17,10 +17,10 @@ from diminuendo.streams.contexts import Contexts
 def test_each_type_has_greedys_slate_for_its_people() -> None:
     rows = np.array([[1, 0, 0], [0, 0.5, 0], [0, 0, 1], [1, 0, 0], [0, 0.25, 0.1]])
     people = People(NoisyOr(), rows).with_contexts(Contexts(x=["a", "b"]), np.array([0, 1, 1, 0, -1]))
-    found = greedy_by_type(people, 1)
-    assert {kind: hindsight.slate for kind, hindsight in found.slates.items()} == {0: (1,), 1: (0,), 2: (2,)}
-    assert found.people == {0: 1, 1: 2, 2: 2}
-    assert found.value == pytest.approx((0.25 + 1 + 1 + 0 + 1) / 5)
+    result = greedy_by_type(people, 1)
+    assert {kind: hindsight.slate for kind, hindsight in result.slates.items()} == {0: (1,), 1: (0,), 2: (2,)}
+    assert result.people == {0: 1, 1: 2, 2: 2}
+    assert result.value == pytest.approx((0.25 + 1 + 1 + 0 + 1) / 5)
 
 
 def test_no_slates_by_type_are_better_where_one_item_is_shown() -> None:

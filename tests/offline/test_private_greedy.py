@@ -77,16 +77,16 @@ def scores_along(functions: Sequence[Function], n: int, slate: Slate) -> Iterato
 
 def law(functions: Sequence[Function], n: int, k: int, rate: float) -> Floats:
     """The probability of every ordered slate."""
-    found = []
+    result = []
     for slate in itertools.permutations(range(n), k):
         chance = 1.0
         for slot, scores in enumerate(scores_along(functions, n, slate)):
             weights = np.exp(rate / TICKS * (scores - scores.max()).astype(float))
             weights[list(slate[:slot])] = 0.0
             chance *= weights[slate[slot]] / weights.sum()
-        found.append(chance)
-    assert abs(sum(found) - 1) < ROUNDING
-    return np.array(found)
+        result.append(chance)
+    assert abs(sum(result) - 1) < ROUNDING
+    return np.array(result)
 
 
 def table(values: Sequence[float]) -> Function:
@@ -199,9 +199,9 @@ def test_the_pure_price_is_attained(k: int) -> None:
     p = law([*crowd, lambda items: float(0 in items)], n, k, 1.0)
     q = law([*crowd, lambda items: float(last in items)], n, k, 1.0)
     against_all_odds = list(itertools.permutations(range(n), k)).index(tuple(range(k)))
-    found = math.log(p[against_all_odds] / q[against_all_odds])
-    assert found <= k + 1
-    assert found == pytest.approx(k + 1, abs=1e-9)  # the odds are e^-39
+    result = math.log(p[against_all_odds] / q[against_all_odds])
+    assert result <= k + 1
+    assert result == pytest.approx(k + 1, abs=1e-9)  # the odds are e^-39
 
 
 @pytest.mark.slow

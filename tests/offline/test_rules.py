@@ -66,7 +66,7 @@ def worth(people: People, row: tuple[int, ...]) -> float:
 def test_greedy_takes_the_best_that_every_step_leaves(seed: int) -> None:
     """Against steps that try every slot and item by the words of the rules."""
     people, rules = world(seed), some_rules(seed)
-    found = dim.greedy(people, SLOTS, rules=rules)
+    result = dim.greedy(people, SLOTS, rules=rules)
     row = [EMPTY_SLOT] * SLOTS
     for slot, item in rules.pinned:
         row[slot] = item
@@ -82,9 +82,9 @@ def test_greedy_takes_the_best_that_every_step_leaves(seed: int) -> None:
             break
         _, slot, item = max(steps, key=lambda step: (round(worth(people, step[0]), 12), -step[2], -step[1]))
         row[slot] = item
-    assert found.slate == tuple(item for item in row if item >= 0)
-    assert found.value == pytest.approx(worth(people, tuple(row)))
-    assert sum(found.gains) == pytest.approx(found.value)
+    assert result.slate == tuple(item for item in row if item >= 0)
+    assert result.value == pytest.approx(worth(people, tuple(row)))
+    assert sum(result.gains) == pytest.approx(result.value)
 
 
 @pytest.mark.parametrize("seed", range(36))
@@ -102,9 +102,9 @@ def test_the_best_slate_by_rules(seed: int) -> None:
         with pytest.raises(InvalidInput, match="items of their own"):
             dim.optimum(people, SLOTS, rules=rules)
         return
-    found = dim.optimum(people, SLOTS, rules=rules)
-    assert found.lower == pytest.approx(max(worth(people, row) for row in all_rows(rules)))
-    assert found.proven
+    result = dim.optimum(people, SLOTS, rules=rules)
+    assert result.lower == pytest.approx(max(worth(people, row) for row in all_rows(rules)))
+    assert result.proven
 
 
 @pytest.mark.parametrize("seed", range(36))
@@ -137,8 +137,8 @@ def test_several_slates_at_once_and_one_by_one(seed: int) -> None:
     slates = np.array([rows[at] for at in chance.integers(len(rows), size=9)], dtype=np.int32)
     gains = chance.random((len(slates), N_ITEMS))
     each = fitted.pick_each(gains, slates, available)
-    for mine, slate, found in zip(gains, slates, each.tolist(), strict=True):
-        assert tuple(found) == (fitted.pick(mine, slate, available) or (EMPTY_SLOT, EMPTY_SLOT))
+    for mine, slate, result in zip(gains, slates, each.tolist(), strict=True):
+        assert tuple(result) == (fitted.pick(mine, slate, available) or (EMPTY_SLOT, EMPTY_SLOT))
         np.testing.assert_array_equal(fitted.kept(slate, available), slate)
         for slot in range(SLOTS):
             fits = [

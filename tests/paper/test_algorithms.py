@@ -88,11 +88,11 @@ def stream(chances: Any) -> tuple[list[algorithms.Objective], People]:
 
 def rows(slates: Iterator[algorithms.Slate]) -> list[list[int]]:
     """Slates as a learner returns them: a repeated item, and whatever is behind an exploration, is an empty slot."""
-    found = []
+    result = []
     for slate in slates:
         row = [EMPTY_SLOT if item in slate[:slot] else item for slot, item in enumerate(slate)]
-        found.append(row + [EMPTY_SLOT] * (K - len(row)))
-    return found
+        result.append(row + [EMPTY_SLOT] * (K - len(row)))
+    return result
 
 
 def quietly(make: Callable[..., Learner], *args: Any, **more: Any) -> Learner:
@@ -299,11 +299,11 @@ def law_of(a: Names, name: str, rounds: int, *args: Any, **more: Any) -> Law:
 
 def played(law: Law) -> Law:
     """The oracle's law of slates in force and probes, as one of what is played."""
-    found: Law = {}
+    result: Law = {}
     for seen, chance in law.items():
         sets = tuple(slate if probe is None else (*slate[: probe[0]], probe[1]) for slate, probe in seen)
-        found[sets] = found.get(sets, 0.0) + chance
-    return found
+        result[sets] = result.get(sets, 0.0) + chance
+    return result
 
 
 def tiny(rounds: int, n: int) -> tuple[Stream, list[algorithms.Objective]]:
@@ -323,13 +323,13 @@ def far_apart(ours: Law, theirs: Law) -> float:
 
 
 def full_laws(a: Names, most: int) -> float:
-    found = []
+    result = []
     for n, k, rounds in ((2, 2, most), (3, 2, 2), (3, 1, most)):
         people, F = tiny(rounds, n)
         eta = 9.0 / (k * math.sqrt(32 * rounds * math.log(k / 0.5)))
         ours = law_of(a, "fi_dp", rounds, F, n, k, rounds, 9.0, 0.5)
-        found.append(far_apart(ours, full_information_law(people, n, k, eta)))
-    return max(found)
+        result.append(far_apart(ours, full_information_law(people, n, k, eta)))
+    return max(result)
 
 
 def open_laws(a: Names, rounds: int) -> float:

@@ -66,8 +66,8 @@ def known() -> dict[str, tuple[float, float]]:
 @pytest.mark.parametrize("name", known())
 def test_known_values(name: str) -> None:
     """Computed once by an independent program; rates here come from our own accountant, good to 1e-9."""
-    value, found = known()[name]
-    assert found == pytest.approx(value, rel=1e-9)
+    value, result = known()[name]
+    assert result == pytest.approx(value, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", known())
@@ -117,9 +117,9 @@ def test_the_largest_rate_is_a_root_and_on_the_safe_side() -> None:
 
 def test_hedge_is_the_smaller_of_the_valid_bounds() -> None:
     for rate in (1e-3, 0.1, 1.0, 1.79, 5.0):
-        found = bounds.hedge(50, 1000, rate)
-        assert found == pytest.approx(1000 * rate / 8 + math.log(50) / rate, rel=1e-14)
-        assert found < bounds.printed_hedge(50, 1000, rate)
+        result = bounds.hedge(50, 1000, rate)
+        assert result == pytest.approx(1000 * rate / 8 + math.log(50) / rate, rel=1e-14)
+        assert result < bounds.printed_hedge(50, 1000, rate)
         assert bounds.printed_full_information(50, 3, 1000, rate) == 3 * bounds.printed_hedge(50, 1000, rate)
 
 
@@ -221,8 +221,8 @@ def test_printed_formulas_letter_by_letter() -> None:
         ),
         (bounds.printed_pure_experts(20, 3, 5000, 0.5), k**2 * mp.sqrt(n * t * spread) / eps),
     ]
-    for found, wanted in pairs:
-        assert found == pytest.approx(float(wanted), rel=1e-12)
+    for result, wanted in pairs:
+        assert result == pytest.approx(float(wanted), rel=1e-12)
 
 
 def test_the_presampled_bound_adds_little_and_nothing_where_every_round_explores() -> None:

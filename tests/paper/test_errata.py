@@ -183,10 +183,10 @@ def test_erratum_7_the_future_gives_exploration_away() -> None:
             if explored is not None and explored[:2] == (1, 0):
                 fed[given] += chance * explored[2]
     claimed = GAMMA / 4  # k N = 4, and item 0 is worth 1 whatever is there already
-    found = {given: fed[given] / mass[given] for given in mass}
+    result = {given: fed[given] / mass[given] for given in mass}
     for first in range(2):
-        assert found["past", first] == pytest.approx(claimed, abs=ROUNDING)
-    seen = [found["all", first, second] for first, second in itertools.product(range(2), repeat=2)]
+        assert result["past", first] == pytest.approx(claimed, abs=ROUNDING)
+    seen = [result["all", first, second] for first, second in itertools.product(range(2), repeat=2)]
     assert seen == pytest.approx([0.0436, 0.2663, 0.2356, 0.0446], abs=5e-5)
     assert min(abs(value - claimed) for value in seen) > 0.03
     assert sum(mass.values()) == pytest.approx(2, abs=ROUNDING)
@@ -578,8 +578,8 @@ def test_erratum_19_the_pure_experts_pay_for_every_item() -> None:
     # What is proved of what runs: N with the best curvature, N^(3/2) with the printed one. Next to these orders are
     # terms smaller by factors of N + 1 over N, and of N.
     for calibration, power, named in (("tight", 1.0, "N√(T/ε)"), ("paper", 1.5, "√(N³T/ε)")):
-        found = slope(lambda n, how=calibration: proved(how, n_items=n), 2000, 8000)  # type: ignore[misc]
-        assert found == pytest.approx(power, abs=1e-3)
+        result = slope(lambda n, how=calibration: proved(how, n_items=n), 2000, 8000)  # type: ignore[misc]
+        assert result == pytest.approx(power, abs=1e-3)
         more = slope(lambda k, how=calibration: proved(how, slots=k), 2, 8)  # type: ignore[misc]
         assert more == pytest.approx(1.5, abs=1e-3)
         assert proved(calibration) / proved(calibration, epsilon=4.0) == pytest.approx(2, rel=1e-3)

@@ -22,7 +22,7 @@ def interval(values: Floats) -> tuple[float, float]:
 def test_the_papers_constants_are_near_chance_and_tight_ones_are_not() -> None:
     people = msweb()
     best = greedy(people, 5).value
-    found: dict[str, list[float]] = {"paper": [], "tight": [], "random": []}
+    result: dict[str, list[float]] = {"paper": [], "tight": [], "random": []}
     for seed in range(SEEDS):
         for calibration in ("paper", "tight"):
             learner = paper.fi_dp(
@@ -34,12 +34,12 @@ def test_the_papers_constants_are_near_chance_and_tight_ones_are_not() -> None:
                 calibration=calibration,
                 coins=SeededCoins(seed),
             )
-            found[calibration].append(float(people.values(learner.replay(people)).mean()) / best)
+            result[calibration].append(float(people.values(learner.replay(people)).mean()) / best)
         chance = RandomSlates(people.n_items, 5, coins=SeededCoins(seed))
-        found["random"].append(float(people.values(chance.replay(people)).mean()) / best)
-    low, high = interval(np.array(found["paper"]) - np.array(found["random"]))
+        result["random"].append(float(people.values(chance.replay(people)).mean()) / best)
+    low, high = interval(np.array(result["paper"]) - np.array(result["random"]))
     assert high < 0.03, "within .03 of random choice"
     assert low > -0.03
-    assert interval(np.array(found["tight"]) - 3 * np.array(found["paper"]))[0] > 0, (
+    assert interval(np.array(result["tight"]) - 3 * np.array(result["paper"]))[0] > 0, (
         "more than three times as much"
     )

@@ -103,13 +103,13 @@ def test_regret_stays_below_the_proved_bound(name: str, hard: str) -> None:
     n, k = (4, 2) if "bandit" not in name else (3, 1)
     rounds = 20_000 if "bandit" not in name else 100_000
     make, asked = LEARNERS[name]
-    found, bound = [], 0.0
+    result, bound = [], 0.0
     for seed in range(4):
         learner = make(n, k, rounds, **asked, coins=SeededCoins(seed))
-        found.append(expert_regret(stream(HARD[hard](n), rounds, seed), learner))
+        result.append(expert_regret(stream(HARD[hard](n), rounds, seed), learner))
         bound = proved(learner, rounds)
     assert bound < ONE_MINUS_1_OVER_E * rounds, "a bound that says something"
-    assert np.mean(found) <= bound
+    assert np.mean(result) <= bound
 
 
 def two_halves(n: int) -> Likes:
@@ -135,14 +135,14 @@ def test_bandit_learners_stay_below_a_bound_that_chance_does_not(name: str) -> N
 def test_the_bound_of_streeter_and_golovin_is_within_reach() -> None:
     """Not so loose that anything would pass: people of whom nothing can be learned cost more than a fifth of it."""
     n, rounds = 4, 20_000
-    found = [
+    result = [
         expert_regret(
             stream(nothing_to_learn(n), rounds, seed),
             paper.streeter_golovin(n, 1, rounds, coins=SeededCoins(seed)),
         )
         for seed in range(20)
     ]
-    assert np.mean(found) > bounds.full_information(n, 1, rounds, math.sqrt(math.log(n) / rounds)) / 5
+    assert np.mean(result) > bounds.full_information(n, 1, rounds, math.sqrt(math.log(n) / rounds)) / 5
 
 
 def test_the_slates_are_within_the_bound_of_the_optimum() -> None:
@@ -200,8 +200,8 @@ def test_regret_without_privacy_grows_as_stated(
     make: Any, n: int, likes: Likes, seeds: int, stated: float, nearby: float
 ) -> None:
     """T^(1/2) and T^(2/3): the interval at the one false-alarm rate holds the stated power and not the next one."""
-    found, error = slope(make, n, likes, [1 << j for j in range(9, 16)], seeds)
+    result, error = slope(make, n, likes, [1 << j for j in range(9, 16)], seeds)
     half = float(stats.norm.isf(ALPHA / 2)) * error
-    print(f"slope {found:.3f} +- {1.96 * error:.3f} (95 percent), stated {stated:.3f}")
-    assert found - half <= stated <= found + half
-    assert found + half < nearby
+    print(f"slope {result:.3f} +- {1.96 * error:.3f} (95 percent), stated {stated:.3f}")
+    assert result - half <= stated <= result + half
+    assert result + half < nearby

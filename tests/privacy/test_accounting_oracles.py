@@ -123,19 +123,19 @@ def half_a_digit(digits: str) -> float:
 def test_published_numbers(
     name: str, digits: str, oracle: Callable[[], Any], library: Callable[[], float]
 ) -> None:
-    expected, found = float(oracle()), float(library())
+    expected, result = float(oracle()), float(library())
     assert abs(expected - float(digits)) <= half_a_digit(digits)
-    assert abs(found - float(digits)) <= half_a_digit(digits) * (1 + HAIR)
-    assert found == pytest.approx(expected, rel=HAIR)
+    assert abs(result - float(digits)) <= half_a_digit(digits) * (1 + HAIR)
+    assert result == pytest.approx(expected, rel=HAIR)
 
 
 @pytest.mark.parametrize(("name", "digits", "function", "arguments"), ORACLES)
 def test_published_numbers_of_oracles(
     name: str, digits: str, function: str, arguments: tuple[float, ...]
 ) -> None:
-    found = float(getattr(oracles, function)(*arguments))
-    assert abs(found - float(digits)) <= half_a_digit(digits)
-    assert found == pytest.approx(json.loads(FILE.read_text())[name], rel=1e-9)
+    result = float(getattr(oracles, function)(*arguments))
+    assert abs(result - float(digits)) <= half_a_digit(digits)
+    assert result == pytest.approx(json.loads(FILE.read_text())[name], rel=1e-9)
 
 
 @by_name
@@ -250,8 +250,8 @@ def test_adaptive_draws(span: float, count: int, part: float) -> None:
     """The oracle is below the truth by its grid, 1/60 of the span: a few in a thousand of delta."""
     epsilon = part * span * count
     below = oracles.adaptive_delta(span, count, epsilon, parts=60)
-    found = adaptive_range.adaptive_delta(span, count, epsilon)
-    assert below <= found <= below * 1.01 + 1e-9
+    result = adaptive_range.adaptive_delta(span, count, epsilon)
+    assert below <= result <= below * 1.01 + 1e-9
     assert below <= curves.gaussian_delta(adaptive_range.adaptive_mu(span, count), epsilon)
 
 

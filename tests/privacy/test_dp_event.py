@@ -80,10 +80,10 @@ def exact_delta(one: Floats, other: Floats, epsilon: float) -> float:
 
 def product(laws: list[Floats]) -> Floats:
     """The law of independent outcomes together."""
-    found = np.ones(1)
+    result = np.ones(1)
     for law in laws:
-        found = np.outer(found, law).ravel()
-    return found
+        result = np.outer(result, law).ravel()
+    return result
 
 
 # Where both sides prove the same, they agree.

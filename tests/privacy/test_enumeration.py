@@ -46,7 +46,7 @@ def learn_row(state: HedgeState, expert: int, gains: Floats) -> None:
 
 def law(stream: Sequence[Person], n: int, k: int) -> Floats:
     """The probability of every sequence of ordered slates: k experts drawing from secret scores, round after round."""
-    found = []
+    result = []
     for path in itertools.product(itertools.product(range(n), repeat=k), repeat=len(stream)):
         state, chance = new_hedge(n, k, RATE), 1.0
         for person, slate in zip(stream, path, strict=True):
@@ -57,8 +57,8 @@ def law(stream: Sequence[Person], n: int, k: int) -> Floats:
                 gains = np.array([person[shown | 1 << a] - person[shown] for a in range(n)])
                 learn_row(state, slot, gains)
                 shown |= 1 << item
-        found.append(chance)
-    return np.array(found)
+        result.append(chance)
+    return np.array(result)
 
 
 @cache
@@ -66,15 +66,15 @@ def people(n: int, k: int) -> list[Person]:
     """All monotone functions of small sets with values 0, 1, and 1/2 for two items: submodular or not, privacy does not
     care. With one slot only differences between items matter, so one function stands for all with the same ones."""
     values = (0.0, 0.5, 1.0) if (n, k) == (2, 1) else (0.0, 1.0)
-    found = [
+    result = [
         f
         for f in itertools.product(values, repeat=1 << n)
         if f[0] == 0 and all(f[s] <= f[s | 1 << a] for s in range(1 << n) for a in range(n))
     ]
     if k > 1:
-        return found
+        return result
     return list(
-        {tuple(f[1 << a] - min(f[1 << b] for b in range(n)) for a in range(n)): f for f in found}.values()
+        {tuple(f[1 << a] - min(f[1 << b] for b in range(n)) for a in range(n)): f for f in result}.values()
     )
 
 
@@ -84,8 +84,8 @@ def worst_pairs(n: int, k: int, rounds: int) -> list[tuple[Floats, Floats]]:
     choices = people(n, k)
     streams = list(itertools.product(range(len(choices)), repeat=rounds - 1))
     laws = {s: law([*(choices[i] for i in s), choices[0]], n, k) for s in streams}
-    for found in laws.values():
-        assert abs(found.sum() - 1) < 1e-12
+    for result in laws.values():
+        assert abs(result.sum() - 1) < 1e-12
     return [
         (laws[one], laws[other])
         for one, other in itertools.permutations(streams, 2)
@@ -215,7 +215,7 @@ def test_laplace_batches_cost_what_they_say(epsilon: float, batches: int) -> Non
     assert isinstance(total.event, Laplace)
     worst = 0.0
     for shift in {
-        tuple(sorted(abs(int(part)) for part in found if part)) for found in shifts(total, batches)
+        tuple(sorted(abs(int(part)) for part in result if part)) for result in shifts(total, batches)
     }:
         p, q = np.ones(1), np.ones(1)
         for part in shift:
@@ -268,10 +268,10 @@ def test_a_whole_shift_of_discrete_gaussian_noise_costs_its_square(
     points = np.arange(-math.ceil(far), math.ceil(far) + 1)
     log_p, log_q = (-((points - centre) ** 2) / (2 * sigma**2) for centre in (shift, 0))
     whole = np.logaddexp.reduce(-(points**2) / (2 * sigma**2))
-    found = np.logaddexp.reduce(order * (log_p - whole) + (1 - order) * (log_q - whole)) / (order - 1)
+    result = np.logaddexp.reduce(order * (log_p - whole) + (1 - order) * (log_q - whole)) / (order - 1)
     stated = order * shift**2 / (2 * sigma**2)
-    assert found <= stated * (1 + 1e-9)
-    assert order % 1 or found == pytest.approx(stated, rel=1e-9)
+    assert result <= stated * (1 + 1e-9)
+    assert order % 1 or result == pytest.approx(stated, rel=1e-9)
 
 
 @pytest.mark.parametrize("sigma", [0.5, 2.0, 30.0])

@@ -75,10 +75,10 @@ def random_people(count: int, n: int, seed: int) -> list[Person]:
 def arrays_of(learner: Learner) -> list[Any]:
     """Everything that changes from round to round."""
     decisions = learner._frame.decisions
-    found = [decisions.issued, decisions.rows, decisions.probes, decisions.waiting]
+    result = [decisions.issued, decisions.rows, decisions.probes, decisions.waiting]
     experts = inside(learner)._experts
-    found += [*(part for part in experts.classes if isinstance(part, np.ndarray)), experts.best, experts.own]
-    return found + list(getattr(learner.policy, "_exploring", ()))
+    result += [*(part for part in experts.classes if isinstance(part, np.ndarray)), experts.best, experts.own]
+    return result + list(getattr(learner.policy, "_exploring", ()))
 
 
 def answer_full(learner: Learner, decision: Any, person: Person, n: int) -> None:
@@ -108,12 +108,12 @@ def test_algorithm_2_has_the_law_of_the_oracle(n: int, k: int, rounds: int) -> N
     for seed in range(4):
         people = random_people(rounds, n, seed)
         learner = FiDp(n, k, horizon=rounds, rate=RATE, **HUGE)
-        found, known = full_law_of(learner, tuple(people)), full_information_law(tuple(people), n, k, RATE)
-        assert found.keys() == known.keys()
+        result, known = full_law_of(learner, tuple(people)), full_information_law(tuple(people), n, k, RATE)
+        assert result.keys() == known.keys()
         # Ticks are 2^-20 of a unit: per draw that moves a log-probability by less than rounds * rate * 2^-19.
         slack = math.expm1(k * rounds * rounds * RATE * 2.0**-19)
         for seen, chance in known.items():
-            assert found[seen] == pytest.approx(chance, rel=slack)
+            assert result[seen] == pytest.approx(chance, rel=slack)
 
 
 def bandit_law_of(learner: Any, stream: Stream, share: float, schedule: tuple[int, ...] | None) -> Law:
@@ -174,10 +174,10 @@ def test_algorithm_3_has_the_law_of_the_oracle(resample: Resample, cap: int | No
             coins=Scripted(),
             **HUGE,
         )
-        found = bandit_law_of(learner, stream, 0.5, None)
+        result = bandit_law_of(learner, stream, 0.5, None)
         known = bandit_law(stream, n, k, RATE, 0.5, resample, cap)
-        assert {seen for seen, chance in known.items() if chance > 0} == found.keys()
-        for seen, chance in found.items():
+        assert {seen for seen, chance in known.items() if chance > 0} == result.keys()
+        for seen, chance in result.items():
             assert chance == pytest.approx(known[seen], rel=math.expm1(k * rounds * rounds * RATE * 2.0**-19))
 
 
@@ -186,10 +186,10 @@ def test_presampled_rounds_have_the_law_of_the_oracle() -> None:
     learner = BanditDp(
         2, 1, exploring=0.0, cap=None, explore_at=[0, 2], horizon=3, rate=RATE, coins=Scripted(), **HUGE
     )
-    found = bandit_law_of(learner, stream, 0.0, (0, 2))
+    result = bandit_law_of(learner, stream, 0.0, (0, 2))
     known = presampled_law(stream, 2, 1, RATE, (0, 2), "all")
-    assert {seen for seen, chance in known.items() if chance > 0} == found.keys()
-    for seen, chance in found.items():
+    assert {seen for seen, chance in known.items() if chance > 0} == result.keys()
+    for seen, chance in result.items():
         assert chance == pytest.approx(known[seen], rel=math.expm1(9 * RATE * 2.0**-19))
 
 
@@ -217,14 +217,14 @@ def test_algorithm_2_reproduces_the_known_deltas(
             f for f in people if f and all(f[s] <= f[s | 1 << a] for s in range(1 << n) for a in range(n))
         ]
     choices = [people] * (rounds - 1) + [people[:1]]
-    found = worst(lambda stream: full_information_law(stream, n, k, RATE), choices, tuple(known))
+    result = worst(lambda stream: full_information_law(stream, n, k, RATE), choices, tuple(known))
     for epsilon, delta in known.items():
-        assert found.delta[epsilon] == pytest.approx(delta, abs=1e-6)
+        assert result.delta[epsilon] == pytest.approx(delta, abs=1e-6)
     event = FiDp(n, k, horizon=rounds, rate=RATE, **HUGE).events
     assert isinstance(event, Selections)
     for name in ("zcdp", "pure", "adaptive-range"):
-        assert all(found.delta[e] <= COUNTED[name].delta(event, e) + 1e-12 for e in known)
-    assert found.ratio(event.count * event.span**2 / 8) <= 1
+        assert all(result.delta[e] <= COUNTED[name].delta(event, e) + 1e-12 for e in known)
+    assert result.ratio(event.count * event.span**2 / 8) <= 1
 
 
 CASES = [
@@ -268,21 +268,21 @@ def test_algorithm_3_keeps_its_claim(case: Any, resample: Resample, cap: int | N
     if len(people) > 5:
         choices = [people] * (rounds - 1) + [people[:1]]  # who does not answer is like whom nothing pleases
     law: Callable[[Stream], Law] = lambda stream: bandit_law(stream, n, k, rate, share, resample, cap, first)  # noqa: E731
-    found = worst(law, choices, EPSILONS)
+    result = worst(law, choices, EPSILONS)
     event = bandit_event(n, k, rounds, rate, share, resample, cap)
     assert event.count == (rounds - 1 if cap is None or resample == "every" else min(cap, rounds - 1))
     for epsilon in EPSILONS:
         for name in ("zcdp", "pure", "adaptive-range"):
-            assert found.delta[epsilon] <= COUNTED[name].delta(event, epsilon) + 1e-12
-    ratio = found.ratio(event.count * event.span**2 / 8)
+            assert result.delta[epsilon] <= COUNTED[name].delta(event, epsilon) + 1e-12
+    ratio = result.ratio(event.count * event.span**2 / 8)
     assert ratio <= 1
-    assert found.epsilon <= event.count * event.span
+    assert result.epsilon <= event.count * event.span
     if share == 1.0 and k == 1 and cap is None:
         assert ratio > 0.95, "with one slot that always explores the price is nearly what it must be"
     if cap is None and resample != "every":
         again = share / k if resample == "own" else share
         for epsilon in EPSILONS:
-            assert found.delta[epsilon] <= delta_over_coins(rounds - 2, share, again, rate, epsilon) + 1e-12
+            assert result.delta[epsilon] <= delta_over_coins(rounds - 2, share, again, rate, epsilon) + 1e-12
 
 
 def test_who_does_not_answer_is_like_whom_nothing_pleases() -> None:
@@ -315,11 +315,11 @@ def test_what_must_not_be_done_is_noticed(mistake: Any, setting: Any) -> None:
 
     def broken(mistake: Any) -> bool:
         law = lambda stream: bandit_law(stream, n, k, RATE, share, resample, cap, first, mistake)  # noqa: E731
-        found = worst(law, [people] * (rounds - 1) + [people[:1]], EPSILONS)
+        result = worst(law, [people] * (rounds - 1) + [people[:1]], EPSILONS)
         return (
-            any(found.delta[e] > ACCOUNTANTS["zcdp"].delta(event, e) + 1e-12 for e in EPSILONS)
-            or found.epsilon > event.count * event.span
-            or found.ratio(event.count * event.span**2 / 8) > 1
+            any(result.delta[e] > ACCOUNTANTS["zcdp"].delta(event, e) + 1e-12 for e in EPSILONS)
+            or result.epsilon > event.count * event.span
+            or result.ratio(event.count * event.span**2 / 8) > 1
         )
 
     assert broken(mistake)

@@ -97,9 +97,9 @@ def test_zcdp_sums_by_column(event: events.Event, delta: float) -> None:
 @examples(100)
 @given(event=trees(2))
 def test_pure_sums(event: events.Event) -> None:
-    total, found = naive(event, 0, pure_of), ACCOUNTANTS["pure"].epsilon(event, 0.0)
-    assert total <= Fraction(found) <= total * Fraction(1 + HAIR)
-    assert ACCOUNTANTS["pure"].delta(event, found) == 0
+    total, result = naive(event, 0, pure_of), ACCOUNTANTS["pure"].epsilon(event, 0.0)
+    assert total <= Fraction(result) <= total * Fraction(1 + HAIR)
+    assert ACCOUNTANTS["pure"].delta(event, result) == 0
 
 
 def test_gaussian_squares_add() -> None:

@@ -50,9 +50,9 @@ def test_a_file_is_read_back_and_goes_on(path: Path) -> None:
         assert again.spent() == held.spent()
         assert [charge.note for charge in again.charges] == ["ten draws"]
         again.charge(Repeated(Gaussian(1e-4), 3))
-    found = ledger.audit(path)
-    assert found.budget == BUDGET
-    assert found.head == again.head
+    result = ledger.audit(path)
+    assert result.budget == BUDGET
+    assert result.head == again.head
     assert not ledger_file.load(path).torn
     with Ledger.open(path, BUDGET, expect=head) as third:
         assert len(third.charges) == 2
@@ -98,13 +98,13 @@ def test_every_flipped_bit_is_refused_or_changes_nothing(path: Path, charges: in
             path.write_bytes(changed)
             for read in (ledger.audit, lambda file: Ledger.open(file, BUDGET)):
                 try:
-                    found = read(path)
+                    result = read(path)
                 except DiminuendoError:
                     refused += 1
                     assert path.read_bytes() == changed, "what is refused is left alone"
                 else:
-                    found.close()
-                    assert (found.charges, found.head) == (before.charges, before.head)
+                    result.close()
+                    assert (result.charges, result.head) == (before.charges, before.head)
     assert refused > 15 * len(content)
 
 
@@ -375,8 +375,8 @@ def test_kills_never_unspend(kills: int, path: Path, tmp_path: Path) -> None:
     lengths = []
     for _ in range(kills):
         kill_after(CHARGER, path, drawn, growth=3, seconds=dice.uniform(0, 0.05))
-        found = ledger.audit(path)
-        charges = [charge for charge in found.charges if "unfinished" not in charge.note]
+        result = ledger.audit(path)
+        charges = [charge for charge in result.charges if "unfinished" not in charge.note]
         assert len(drawn.read_bytes()) <= len(charges) <= len(drawn.read_bytes()) + kills
         lengths.append(len(charges))
     assert lengths == sorted(lengths)
@@ -414,9 +414,9 @@ def test_kills_never_draw_again(path: Path, tmp_path: Path) -> None:
         seen.setdefault(number, set()).add(value)
     assert all(len(values) == 1 for values in seen.values())
     assert len(lines) > len(seen)  # some were published more than once
-    found = ledger.audit(path)
-    assert len(found.charges) == 1 + sum("unfinished" in charge.note for charge in found.charges)
-    assert len(found.drawn) >= len(seen)
+    result = ledger.audit(path)
+    assert len(result.charges) == 1 + sum("unfinished" in charge.note for charge in result.charges)
+    assert len(result.drawn) >= len(seen)
 
 
 def kill_after(program: str, path: Path, log: Path, growth: int, seconds: float) -> None:

@@ -57,7 +57,7 @@ def test_if_somebody_was_faster_theirs_counts(tmp_path: Path) -> None:
 
     assert slow.once("a", interrupted).tolist() == [1]
     assert fast.once("a", lambda: np.array([3])).tolist() == [1]
-    assert [found.name for found in tmp_path.iterdir()] == ["a.npy"]
+    assert [result.name for result in tmp_path.iterdir()] == ["a.npy"]
 
 
 def test_a_draw_that_fails_publishes_nothing(tmp_path: Path) -> None:
@@ -111,6 +111,6 @@ def test_a_ledger_in_memory_keeps_all_releases_apart() -> None:
         releases.once(name, lambda given=given: given)  # type: ignore[misc]
         given[:] = 0  # what was drawn belongs to whoever drew it
         for before in list(kept)[: count + 1]:
-            found = releases.once(before, lambda: np.zeros(1, dtype=np.int64))
-            np.testing.assert_array_equal(found, kept[before])
-            assert found.dtype == np.int64
+            result = releases.once(before, lambda: np.zeros(1, dtype=np.int64))
+            np.testing.assert_array_equal(result, kept[before])
+            assert result.dtype == np.int64

@@ -93,8 +93,8 @@ def test_algorithm_2(scale: Fraction) -> None:
     learner = FiDp(2, 1, horizon=3, rate=rate, epsilon=1.0, delta=1e-2, coins=SeededCoins(1))
     stated = learner.guarantee
     choices = [people] * 2 + [people[:1]]
-    found = worst(lambda stream: full_information_law(stream, 2, 1, rate), choices, (stated.epsilon,))
-    assert found.delta[stated.epsilon] <= stated.delta + SUMMED
+    result = worst(lambda stream: full_information_law(stream, 2, 1, rate), choices, (stated.epsilon,))
+    assert result.delta[stated.epsilon] <= stated.delta + SUMMED
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 1.0])
@@ -110,12 +110,12 @@ def test_algorithm_3_without_a_cap(share: float) -> None:
         )  # fmt: skip
         stated = learner.guarantee
         assert stated.delta == delta
-        found = worst(
+        result = worst(
             lambda stream: bandit_law(stream, n, k, rate, share, "all", None, "uniform"),
             choices,
             (stated.epsilon,),
         )
-        assert found.delta[stated.epsilon] <= delta + SUMMED
+        assert result.delta[stated.epsilon] <= delta + SUMMED
 
 
 # Deltas that underflow.
@@ -156,8 +156,8 @@ def test_chances_of_many_explorations_err_by_less_than_is_allowed_for(later: int
                 exact += term
                 term *= mpmath.mpf(later - at) / (at + 1) * p / (1 - p)
                 at += 1
-            found = float(scipy.special.betainc(m + 1.0, later - m, again))
-            assert abs(found / exact - 1) < BETA_ROUNDING + later * 2.0**-50
+            result = float(scipy.special.betainc(m + 1.0, later - m, again))
+            assert abs(result / exact - 1) < BETA_ROUNDING + later * 2.0**-50
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0, 39.0])

@@ -104,11 +104,11 @@ def _reads(token: str) -> bool:
     ],
 )
 def test_forged_and_foreign_tokens(forged: str) -> None:
-    with pytest.raises(InvalidToken) as found:
+    with pytest.raises(InvalidToken) as result:
         TOKENS.read(forged)
-    assert forged not in repr(found.value)
-    assert found.value.__cause__ is None
-    assert found.value.__context__ is None
+    assert forged not in repr(result.value)
+    assert result.value.__cause__ is None
+    assert result.value.__context__ is None
 
 
 def test_the_mac_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:

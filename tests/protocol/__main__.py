@@ -38,17 +38,17 @@ def main() -> None:
 
 def _everything(most: str = "400000") -> None:
     for name, setup in mistakes.SMALL.items():
-        found = everything(setup, int(most))
-        whole = "all of them" if found.whole else "the first ones"
-        print(f"{name}: {found.states:,} states, {whole}; {found.broken or 'nothing broken'}", flush=True)
+        result = everything(setup, int(most))
+        whole = "all of them" if result.whole else "the first ones"
+        print(f"{name}: {result.states:,} states, {whole}; {result.broken or 'nothing broken'}", flush=True)
 
 
 def _walks(many: str = "2000") -> None:
     for name, setup in WORLDS.items():
-        found = [walk(setup, seed) for seed in range(int(many))]
-        broken = Counter(each.broken for each in found if each.broken)
+        result = [walk(setup, seed) for seed in range(int(many))]
+        broken = Counter(each.broken for each in result if each.broken)
         print(
-            f"{name}: {len(found):,} walks, {sum(each.states for each in found):,} events; {_said(broken)}",
+            f"{name}: {len(result):,} walks, {sum(each.states for each in result):,} events; {_said(broken)}",
             flush=True,
         )
     compared = [pairs.played(pairs.PAIRED, seed) for seed in range(int(many))]
@@ -66,24 +66,24 @@ def _said(broken: Counter[str]) -> str:
 
 def _walk(world: str, seed: str, mistake: str = "") -> None:
     setup = WORLDS[world]._replace(mistakes=frozenset({mistake} if mistake else ()))
-    found = walk(setup, int(seed))
-    for number, label in enumerate(found.path):
+    result = walk(setup, int(seed))
+    for number, label in enumerate(result.path):
         print(number, *label)
-    print(found.broken or "nothing broken")
+    print(result.broken or "nothing broken")
 
 
 def _service(many: str = "100") -> None:
     with tempfile.TemporaryDirectory() as folder:
         for put_back in (False, True):
-            found = [
+            result = [
                 Simulation(Path(folder) / f"{put_back} {seed}", seed).play(EVENTS, put_back=put_back)
                 for seed in range(int(many))
             ]
-            broken = Counter(each.broken for each in found if each.broken)
+            broken = Counter(each.broken for each in result if each.broken)
             print(
-                f"{'put back' if put_back else 'service'}: {len(found):,} runs of {EVENTS:,} events, "
-                f"{sum(each.answers for each in found):,} answers, {sum(each.releases for each in found):,} releases, "
-                f"{sum(each.epochs for each in found):,} epochs; {_said(broken)}", flush=True,
+                f"{'put back' if put_back else 'service'}: {len(result):,} runs of {EVENTS:,} events, "
+                f"{sum(each.answers for each in result):,} answers, {sum(each.releases for each in result):,} releases, "
+                f"{sum(each.epochs for each in result):,} epochs; {_said(broken)}", flush=True,
             )  # fmt: skip
 
 

@@ -102,11 +102,11 @@ def everything(setup: Setup, most: int = 10**9) -> Found:
 
 
 def _path(came: dict[int, tuple[int, Label]], number: int) -> list[Label]:
-    found: list[Label] = []
+    result: list[Label] = []
     while number in came:
         number, label = came[number]
-        found.append(label)
-    return found[::-1]
+        result.append(label)
+    return result[::-1]
 
 
 WEIGHTS = {"tick": 1.0, "trainer": 4.0, "ask": 1.0, "show": 2.0, "answer": 1.0, "arrives": 0.3}

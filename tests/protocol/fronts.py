@@ -11,19 +11,19 @@ from tests.protocol.values import Broken, Front, Ghost, Label, Setup, World, put
 def may(setup: Setup, world: World, front: int, where: int) -> list[Label]:
     """What may happen next at a front end."""
     mine, ghost = world.fronts[front][where], world.ghosts[where]
-    found: list[Label] = []
+    result: list[Label] = []
     if mine.back:
-        return found
-    found.append(("show" if _open(world, mine) else "ask", front, where))
+        return result
+    result.append(("show" if _open(world, mine) else "ask", front, where))
     if front and not any(setup.skews) and not world.fronts[0][where].back:
-        return found  # people answer at the first one: it is all the same which
+        return result  # people answer at the first one: it is all the same which
     again = {number for number, _ in ghost.erased}
-    found += [
+    result += [
         ("answer", front, where, number)
         for number, _ in ghost.shown
         if number not in dict(ghost.acknowledged) or number in again
     ]
-    return found
+    return result
 
 
 def _open(world: World, mine: Front) -> bool:

@@ -23,9 +23,9 @@ def stands_still(setup: Setup, seed: int, trouble: int = 60) -> int | None:
 
     One of the trainers never comes back, whatever it led.
     """
-    found: Found = walk(setup, seed, trouble)
+    result: Found = walk(setup, seed, trouble)
     world = beginning(setup)
-    for label in found.path:
+    for label in result.path:
         world = after(setup, world, label)
     world, coins = world._replace(faults=0, loose=()), random.Random(seed)
     away = coins.randrange(setup.trainers)

@@ -114,8 +114,8 @@ class Simulation:
         told = [GO]
 
         def ask(writes: bool) -> str:
-            found, told[0] = told[0], GO
-            return found
+            result, told[0] = told[0], GO
+            return result
 
         return Shop(self._opened(ask), self.tokens, lambda: self.time), told
 
@@ -235,10 +235,10 @@ class Simulation:
                 shop.look()
             elif act < 0.7:
                 for _ in range(coins.randrange(1, 4)):
-                    if (found := shop.show()) is not None and found[1].counts:
-                        self.ghost.show(found[1].round)
+                    if (result := shop.show()) is not None and result[1].counts:
+                        self.ghost.show(result[1].round)
                         if coins.random() < 0.85:
-                            self.waiting.append(found[0])
+                            self.waiting.append(result[0])
             elif self.waiting:
                 many = [coins.choice(self.waiting) for _ in range(coins.randrange(1, 4))]
                 for token in shop.answer(list(dict.fromkeys(many))):

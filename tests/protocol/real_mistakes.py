@@ -37,10 +37,10 @@ def _instead(owner: Any, name: str, make: Callable[[Any], Any]) -> Callable[[], 
 
 def _as_drawn(once: Any) -> Any:
     def drawn(self: StoreReleases, name: str, draw: Callable[[], Any]) -> Any:
-        found = draw()
-        once(self, name, lambda: found)
-        assert packed(found)
-        return found
+        result = draw()
+        once(self, name, lambda: result)
+        assert packed(result)
+        return result
 
     return drawn
 
@@ -73,15 +73,15 @@ def _last_answer(execute: Any) -> Any:
 
 def _acknowledged(kept: Any) -> Any:
     def said(self: Writer, group: Any) -> Any:
-        return [[] if isinstance(found, str) else found for found in kept(self, group)]
+        return [[] if isinstance(result, str) else result for result in kept(self, group)]
 
     return said
 
 
 def _no_tick(publish: Any) -> Any:
     def at_once(self: SqliteStore, epoch: int, publication: Publication) -> float:
-        found: float = publish(self, epoch, replace(publication, tick=0.0))
-        return found
+        result: float = publish(self, epoch, replace(publication, tick=0.0))
+        return result
 
     return at_once
 
@@ -91,8 +91,8 @@ def _deleted_first(publish: Any) -> Any:
         which = "DELETE FROM answers WHERE placement = ? AND round < ? AND sealed IS NOT NULL"
         with self._file.writing():
             self._file.execute(which, publication.placement, publication.forget_before)
-        found: float = publish(self, epoch, publication)
-        return found
+        result: float = publish(self, epoch, publication)
+        return result
 
     return later
 

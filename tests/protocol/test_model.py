@@ -17,17 +17,17 @@ FEW, MANY = 10, 2_000
 
 
 def test_all_states_of_a_small_world_are_well() -> None:
-    found = everything(SMALL["one trainer, a block of two rounds"])
-    assert found.whole
-    assert found.states > 1_000
-    assert not found.broken, found.path
+    result = everything(SMALL["one trainer, a block of two rounds"])
+    assert result.whole
+    assert result.states > 1_000
+    assert not result.broken, result.path
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_the_first_states_of_small_worlds_are_well(name: str) -> None:
-    found = everything(SMALL[name], 400_000)
-    assert not found.broken, found.path
+    result = everything(SMALL[name], 400_000)
+    assert not result.broken, result.path
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -44,10 +44,10 @@ def test_many_random_orders_of_events_break_nothing(name: str) -> None:
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: each.name)
 def test_a_planted_mistake_is_found(mistake: Mistake) -> None:
     setup = mistake.setup._replace(mistakes=frozenset({mistake.name}))
-    found = walk(setup, mistake.walk)
-    assert found.broken == mistake.breaks
+    result = walk(setup, mistake.walk)
+    assert result.broken == mistake.breaks
     with pytest.raises(Broken, match=mistake.breaks):  # and again, event by event
-        replayed(setup, found.path)
+        replayed(setup, result.path)
 
 
 @pytest.mark.slow
@@ -58,24 +58,24 @@ def test_it_is_found_by_nobody_who_knows_where(mistake: Mistake) -> None:
 
 def test_breadth_first_finds_the_shortest_way_to_a_mistake() -> None:
     setup = SMALL["two trainers, a block of one round"]
-    found = everything(setup._replace(mistakes=frozenset({"epoch not checked at publish"})))
-    assert found.broken == "somebody published who does not lead any more"
-    assert len(found.path) <= 12
+    result = everything(setup._replace(mistakes=frozenset({"epoch not checked at publish"})))
+    assert result.broken == "somebody published who does not lead any more"
+    assert len(result.path) <= 12
 
 
 # Two worlds.
 
 
 def test_two_worlds_look_the_same_but_for_what_is_noisy() -> None:
-    found = [pairs.played(pairs.PAIRED, seed) for seed in range(4 * FEW)]
-    assert {each.broken for each in found} == {""}
-    assert all(each.counts for each in found), "the trainer was late, which nothing is promised about"
+    result = [pairs.played(pairs.PAIRED, seed) for seed in range(4 * FEW)]
+    assert {each.broken for each in result} == {""}
+    assert all(each.counts for each in result), "the trainer was late, which nothing is promised about"
 
 
 @pytest.mark.slow
 def test_many_pairs_of_worlds_look_the_same() -> None:
-    found = [pairs.played(pairs.PAIRED, seed) for seed in range(MANY)]
-    assert {(each.broken, each.counts) for each in found} == {("", True)}
+    result = [pairs.played(pairs.PAIRED, seed) for seed in range(MANY)]
+    assert {(each.broken, each.counts) for each in result} == {("", True)}
 
 
 @pytest.mark.parametrize("mistake", pairs.MISTAKES)

@@ -16,11 +16,11 @@ QUICK = ["deadlines are ignored", "menus take effect when they are ready", "roun
 
 @pytest.mark.parametrize("put_back", [False, True])
 def test_the_service_keeps_its_promises(put_back: bool, tmp_path: Path) -> None:
-    found = Simulation(tmp_path, 0).play(EVENTS, put_back=put_back)
-    assert not found.broken
-    assert found.answers > 30
-    assert found.epochs > 1, "somebody took over"
-    assert put_back or found.releases > 2
+    result = Simulation(tmp_path, 0).play(EVENTS, put_back=put_back)
+    assert not result.broken
+    assert result.answers > 30
+    assert result.epochs > 1, "somebody took over"
+    assert put_back or result.releases > 2
 
 
 def test_one_seed_plays_the_same_again(tmp_path: Path) -> None:

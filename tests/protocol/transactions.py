@@ -99,8 +99,8 @@ def keep(setup: Setup, world: World, where: int, epoch: int, value: Value) -> tu
 
 def back(setup: Setup, world: World, where: int, name: str) -> tuple[World, Any]:
     """The release of that name, as it is kept."""
-    found = [each for each in world.store[where].releases if each.name == name]
-    return world, found[0] if found else REFUSED
+    result = [each for each in world.store[where].releases if each.name == name]
+    return world, result[0] if result else REFUSED
 
 
 def plan(setup: Setup, world: World, where: int, epoch: int, new: Plan) -> tuple[World, Any]:
@@ -108,9 +108,9 @@ def plan(setup: Setup, world: World, where: int, epoch: int, new: Plan) -> tuple
     kept = world.store[where]
     if kept.epoch != epoch:
         return world, SUPERSEDED
-    found = [each for each in kept.plans if each.block == new.block]
-    if found:
-        return world, found[0]
+    result = [each for each in kept.plans if each.block == new.block]
+    if result:
+        return world, result[0]
     return _written(world, where, kept._replace(plans=(*kept.plans, new))), new
 
 
@@ -170,23 +170,23 @@ def lease(
             )
         )
     menu = in_effect(kept, world.now)
-    found: Lease | None = None
+    result: Lease | None = None
     if menu is not None:
         first = max(kept.next if own is None else own, menu.plan.first)
         if first < menu.plan.end:
             end = min(first + size, menu.plan.end)
-            found = Lease(first, end, menu.version, world.now, world.now + setup.lasts)
+            result = Lease(first, end, menu.version, world.now, world.now + setup.lasts)
             rows = [each for each in kept.leases if each.first != first]
-            kept = kept._replace(next=max(end, kept.next), leases=(*sorted([*rows, found]),))
-    if found is None and report is None:
+            kept = kept._replace(next=max(end, kept.next), leases=(*sorted([*rows, result]),))
+    if result is None and report is None:
         return world, (None, menu)
-    return _written(world, where, kept), (found, menu)
+    return _written(world, where, kept), (result, menu)
 
 
 def in_effect(kept: Kept, at: int) -> Menu | None:
     """The latest menu that has taken effect."""
-    found = [each for each in kept.menus if each.effective <= at]
-    return found[-1] if found else None
+    result = [each for each in kept.menus if each.effective <= at]
+    return result[-1] if result else None
 
 
 def visit(setup: Setup, world: World, where: int, number: int) -> tuple[World, Any]:
@@ -207,16 +207,16 @@ def refund(setup: Setup, world: World, where: int, number: int) -> tuple[World, 
 
 def store(setup: Setup, world: World, where: int, rows: tuple[Any, ...], at: int | None) -> tuple[World, Any]:
     """Answers, in a group. Of each round the first is kept; one that is none is left out and takes nothing along."""
-    kept, found = world.store[where], list(world.store[where].answers)
+    kept, result = world.store[where], list(world.store[where].answers)
     if "a bad row takes its group along" in setup.mistakes and None in rows:
         return world, ERROR
     for row in rows:
         if row is None or row[0] < kept.forgotten:
             continue
         number, key, counts = row
-        if all(each.round != number for each in found) or "second answers are kept" in setup.mistakes:
-            found.append(Answer(number, _arrived(setup, world, at), key, counts))
-    return _written(world, where, kept._replace(answers=(*sorted(found),)), public=False), True
+        if all(each.round != number for each in result) or "second answers are kept" in setup.mistakes:
+            result.append(Answer(number, _arrived(setup, world, at), key, counts))
+    return _written(world, where, kept._replace(answers=(*sorted(result),)), public=False), True
 
 
 def _arrived(setup: Setup, world: World, at: int | None) -> int:

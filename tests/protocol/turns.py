@@ -93,8 +93,8 @@ def taking_turns(store: SqliteStore, ask: Callable[[bool], str]) -> SqliteStore:
     def asked_rows(query: str, *values: Any) -> list[Any]:
         if not file._db.in_transaction and ask(False) in (LOST_BEFORE, LOST_AFTER):
             raise StoreUnavailable(AWAY)
-        found: list[Any] = rows(query, *values)
-        return found
+        result: list[Any] = rows(query, *values)
+        return result
 
     file.writing, file.rows = asked_writing, asked_rows
     file._db.execute("PRAGMA synchronous = OFF")  # nobody pulls a plug here

@@ -40,40 +40,40 @@ def possible(setup: Setup, world: World) -> list[Label]:
                 number for number, counts in ghost.shown if counts and number in world.store[where].visits
             ]
             actors += [("refund", where, number) for number in late if number not in dict(ghost.acknowledged)]
-    found = list(actors)
+    result = list(actors)
     if world.time < setup.until:
-        found.append(("tick",))
-    found += [("arrives", place) for place in range(len(world.loose))]
+        result.append(("tick",))
+    result += [("arrives", place) for place in range(len(world.loose))]
     if world.copy is None and "put back" in setup.kinds:
-        found.append(("copy",))
+        result.append(("copy",))
     if world.faults:
-        found += _faults(setup, world, actors)
-    return found
+        result += _faults(setup, world, actors)
+    return result
 
 
 def _faults(setup: Setup, world: World, actors: list[Label]) -> list[Label]:
-    kinds, found = setup.kinds, list[Label]()
+    kinds, result = setup.kinds, list[Label]()
     for actor in actors:
         if asked(setup, world, actor) is not None:
-            found += [(kind, *actor) for kind in LOST if kind in kinds]
+            result += [(kind, *actor) for kind in LOST if kind in kinds]
     if "crash" in kinds:
-        found += [
+        result += [
             ("crash", "trainer", number)
             for number in range(setup.trainers)
             if any(job.at != "idle" for job in world.trainers[number])
         ]
-        found += [
+        result += [
             ("crash", "front", number)
             for number in range(setup.fronts)
             if any(mine != Front() for mine in world.fronts[number])
         ]
     if "put back" in kinds and world.copy is not None:
-        found.append(("put back",))
+        result.append(("put back",))
     if "set back" in kinds and world.now > world.kept_time:
-        found.append(("set back",))
+        result.append(("set back",))
     if "jump" in kinds:
-        found.append(("jump",))
-    return found
+        result.append(("jump",))
+    return result
 
 
 def asked(setup: Setup, world: World, actor: Label) -> Label | None:

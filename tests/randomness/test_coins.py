@@ -160,36 +160,36 @@ def test_printing_shows_no_word(kind: type[Buffer]) -> None:
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 5, 8, 13])
 def test_below_is_uniform(bound: int) -> None:
-    found = draws(bound, 20_000, SeededCoins(bound))
-    assert found.min() == 0
-    assert found.max() == bound - 1
+    result = draws(bound, 20_000, SeededCoins(bound))
+    assert result.min() == 0
+    assert result.max() == bound - 1
     if bound > 1:
-        assert_follows(found, np.full(bound, 1 / bound))
+        assert_follows(result, np.full(bound, 1 / bound))
         tilted = np.linspace(0.9, 1.1, bound)
-        assert_rejects(found, tilted / tilted.sum())
+        assert_rejects(result, tilted / tilted.sum())
 
 
 @pytest.mark.parametrize("bound", range(1, 18))
 def test_below_gives_each_number_from_as_many_words(bound: int) -> None:
     words = np.arange(32, dtype=np.uint64) + (np.uint64(7) << np.uint64(40))  # the high bits play no part
-    found = []
+    result = []
     for word in words:
         view = PublicWords(np.array([word]), np.zeros(4, dtype=np.int64))
         out = np.zeros(1, dtype=np.int64)
         if fill(bound, out, view):
-            found.append(int(out[0]))
+            result.append(int(out[0]))
         else:
             assert view.used[SHORT] == 1
-    assert sorted(set(found)) == list(range(bound))
-    assert len({found.count(number) for number in range(bound)}) == 1
+    assert sorted(set(result)) == list(range(bound))
+    assert len({result.count(number) for number in range(bound)}) == 1
 
 
 def test_below_reaches_the_top_of_large_bounds() -> None:
     bound = (1 << 61) + 1
-    found = draws(bound, 2_000, SeededCoins(1))
-    assert found.min() >= 0
-    assert found.max() < bound
-    assert found.max() > bound * 0.99  # chance of missing the top hundredth in 2000 draws: 2e-9
+    result = draws(bound, 2_000, SeededCoins(1))
+    assert result.min() >= 0
+    assert result.max() < bound
+    assert result.max() > bound * 0.99  # chance of missing the top hundredth in 2000 draws: 2e-9
 
 
 @kernel

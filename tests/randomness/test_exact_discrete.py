@@ -52,8 +52,8 @@ def test_numbers_below_a_bound_are_equally_likely() -> None:
         bits = (bound - 1).bit_length()
         for word in range(1 << bits):
             high = word | 0xABC << 40  # what is above the bits says nothing
-            found = uniform_below(iter([high, 0]).__next__, bound)
-            assert found == (word if word < bound else 0)
+            result = uniform_below(iter([high, 0]).__next__, bound)
+            assert result == (word if word < bound else 0)
     large = iter([3, 7, 1 << 63, 9])
     assert uniform_below(large.__next__, 1 << 70) == 3 << 64 | 7, "two words make one number"
     assert uniform_below(large.__next__, (1 << 66) - 1) == 0 << 64 | 9
@@ -114,12 +114,12 @@ def lengths(part: int, whole: int, most: int) -> Iterator[tuple[int, bool, Fract
 
 @pytest.mark.parametrize(("part", "whole"), [(1, 1), (1, 2), (2, 3), (999, 1000), (1, 10**30)])
 def test_decay_has_the_chance_of_an_exponential(part: int, whole: int) -> None:
-    found = list(lengths(part, whole, 40))
-    assert [asked for asked, _, _ in found] == list(range(1, 41)), "each length once"
+    result = list(lengths(part, whole, 40))
+    assert [asked for asked, _, _ in result] == list(range(1, 41)), "each length once"
     with mpmath.workdps(40):
-        yes = sum(mpmath.mpf(c.numerator) / c.denominator for _, said, c in found if said)
+        yes = sum(mpmath.mpf(c.numerator) / c.denominator for _, said, c in result if said)
         assert abs(yes - mpmath.exp(-mpmath.mpf(part) / whole)) < mpmath.mpf(10) ** -38
-        wrong = sum(mpmath.mpf(c.numerator) / c.denominator for _, said, c in found if not said)
+        wrong = sum(mpmath.mpf(c.numerator) / c.denominator for _, said, c in result if not said)
         assert abs(wrong - mpmath.exp(-mpmath.mpf(part) / whole)) > mpmath.mpf(10) ** -3
         assert abs(yes + wrong - 1) < mpmath.mpf(10) ** -38
 
@@ -147,7 +147,7 @@ def one_pass(
     class AnewError(Exception):
         pass
 
-    found: dict[int, mpmath.mpf] = {}
+    result: dict[int, mpmath.mpf] = {}
     open_ways: list[list[int]] = [[]]
     while open_ways:
         way, chance, begun = open_ways.pop(), mpmath.mpf(1), 0
@@ -189,22 +189,22 @@ def one_pass(
             number = make(lambda: 0)
         except AnewError:
             continue
-        found[number] = found.get(number, mpmath.mpf(0)) + chance
-    return found
+        result[number] = result.get(number, mpmath.mpf(0)) + chance
+    return result
 
 
 @pytest.mark.parametrize("scale", [Fraction(3, 2), Fraction(5, 3), Fraction(4), Fraction(7, 9)])
 def test_laplace_numbers_have_their_law(scale: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
     """All ways through the draws of one pass, in many digits; what is drawn anew changes no proportion."""
     with mpmath.workdps(40):
-        found = one_pass(lambda next_word: laplace_number(next_word, scale), monkeypatch, 40)
+        result = one_pass(lambda next_word: laplace_number(next_word, scale), monkeypatch, 40)
         size = mpmath.mpf(scale.numerator) / scale.denominator
         for number in range(-4, 5):
             law = mpmath.exp(-abs(number) / size)
             assert (
-                abs(found[number] / found[0] - law) < mpmath.mpf(10) ** -11 * law
+                abs(result[number] / result[0] - law) < mpmath.mpf(10) ** -11 * law
             )  # ways of 40 steps and more
-        assert abs(found[1] / found[0] - mpmath.exp(-1.01 / size)) > mpmath.mpf(10) ** -4
+        assert abs(result[1] / result[0] - mpmath.exp(-1.01 / size)) > mpmath.mpf(10) ** -4
 
 
 @pytest.mark.parametrize("sigma", [Fraction(3, 2), Fraction(12345.678), Fraction(1, 3)])
@@ -274,8 +274,8 @@ def test_compiled_code_agrees_on_all_short_rows_of_words_at_edges(
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(noise, exact.__name__, counted)
-            found = int(law(np.zeros(1, dtype=np.int64), scale, SecretRandomness(GivenWords([*stream])))[0])
-        assert found == exact(iter(stream).__next__, Fraction(scale))
+            result = int(law(np.zeros(1, dtype=np.int64), scale, SecretRandomness(GivenWords([*stream])))[0])
+        assert result == exact(iter(stream).__next__, Fraction(scale))
     assert 100 < asked < 8**4, "floats decided some of them, and left some to whole numbers"
 
 
@@ -299,11 +299,11 @@ def test_floats_that_decide_nothing_change_nothing(
 def test_sums_end_where_64_bits_do(monkeypatch: pytest.MonkeyPatch) -> None:
     least, most = -(2**63), 2**63 - 1
     near = np.array([most, most - 1, least, least + 1] * 50)
-    found = noise.laplace(near, 1e6, SecretRandomness(SeededCoins(1)))
+    result = noise.laplace(near, 1e6, SecretRandomness(SeededCoins(1)))
     drawn = noise.laplace(np.zeros(200, dtype=np.int64), 1e6, SecretRandomness(SeededCoins(1)))
     sums = [value + number for value, number in zip(near.tolist(), drawn.tolist(), strict=True)]
-    assert found.tolist() == [min(max(number, least), most) for number in sums]
-    assert {least, most} < set(found.tolist())
+    assert result.tolist() == [min(max(number, least), most) for number in sums]
+    assert {least, most} < set(result.tolist())
     monkeypatch.setattr(noise, "fill", lambda done, *_: done)  # compiled code leaves everything to Python
     for sign, end in ((1, most), (-1, least)):
         monkeypatch.setattr(noise, "laplace_number", lambda next_word, scale, sign=sign: sign * 10**30)

@@ -250,11 +250,11 @@ def test_verdicts_are_those_of_high_precision(
 def test_one_draw_from_fresh_scores_follows_the_law(n: int, rate: float) -> None:
     scores = np.random.default_rng(n).permutation(np.linspace(-1 / rate, 3 / rate, n).astype(np.int64))
     secret = SecretRandomness(SeededCoins(n))
-    found = [select(scores, rate, secret) for _ in range(20_000)]
+    result = [select(scores, rate, secret) for _ in range(20_000)]
     weights = np.exp(rate * (scores - scores.max()))
-    assert_follows(found, weights / weights.sum())
+    assert_follows(result, weights / weights.sum())
     wrong = weights**1.25
-    assert_rejects(found, wrong / wrong.sum())
+    assert_rejects(result, wrong / wrong.sum())
 
 
 def test_far_apart_scores_and_huge_ones() -> None:
@@ -296,14 +296,14 @@ def test_the_question_is_closed_and_verdicts_do_not_outlive_their_round() -> Non
     slow = SecretRandomness(SeededCoins(8), size=3, window=ALWAYS)
     fast = SecretRandomness(SeededCoins(8))
     for _ in range(200):
-        found = []
+        result = []
         for secret in (slow, fast):
             while (item := int(from_urn(classes, secret.view))) < 0:
                 secret.resume()
             assert not secret.view.question[ASKED]
             assert secret.view.used[USED] > secret.view.used[BEGUN]
-            found.append(item)
-        assert found[0] == found[1]
+            result.append(item)
+        assert result[0] == result[1]
     assert classes.marks[0, BITS] == scale_bits(3)
 
 
@@ -345,12 +345,12 @@ def test_verdicts_of_an_abandoned_round_are_not_taken_for_others() -> None:
             if from_urn(first, troubled.view) < 0:
                 troubled.resume()
             undo_again(troubled.view)
-        found = []
+        result = []
         for secret in (troubled, calm):
             while (item := int(from_urn(second, secret.view))) < 0:
                 secret.resume()
-            found.append(item)
-        assert found[0] == found[1]
+            result.append(item)
+        assert result[0] == result[1]
 
 
 @kernel
@@ -363,13 +363,13 @@ def test_the_smallest_rates_draw_uniformly(rate: float) -> None:
     classes = new_score_classes(4, 1, rate)
     fill_classes(classes, np.array([1 << 40, 0, 3, 1 << 20]))
     secret = SecretRandomness(SeededCoins(1))
-    found = []
+    result = []
     for _ in range(4000):
         while (item := int(from_urn(classes, secret.view))) < 0:
             secret.resume()
-        found.append(item)
-    assert_follows(found, np.full(4, 0.25))
-    assert_rejects(found, np.array([0.3, 0.2, 0.25, 0.25]))
+        result.append(item)
+    assert_follows(result, np.full(4, 0.25))
+    assert_rejects(result, np.array([0.3, 0.2, 0.25, 0.25]))
 
 
 def test_too_small_a_window_is_refused() -> None:
@@ -381,10 +381,10 @@ def test_too_small_a_window_is_refused() -> None:
 def test_a_coin_survives_by_its_exponential() -> None:
     secret = SecretRandomness(SeededCoins(1))
     for rate, difference in ((0.25, -3), (1e-6, -700_000), (2.0, -1)):
-        found = [int(survives(rate, difference, secret)) for _ in range(20_000)]
+        result = [int(survives(rate, difference, secret)) for _ in range(20_000)]
         yes = math.exp(rate * difference)
-        assert_follows(found, np.array([1 - yes, yes]))
-        assert_rejects(found, np.array([1 - 0.88 * yes, 0.88 * yes]))
+        assert_follows(result, np.array([1 - yes, yes]))
+        assert_rejects(result, np.array([1 - 0.88 * yes, 0.88 * yes]))
     assert all(survives(0.5, 0, secret) for _ in range(1_000)), "nothing was lost"
     assert not any(survives(0.5, -1_000, secret) for _ in range(1_000))
 
@@ -392,10 +392,10 @@ def test_a_coin_survives_by_its_exponential() -> None:
 def test_where_floats_cannot_decide_a_coin_is_still_fair() -> None:
     """A window as wide as this sends half of all coins to exact arithmetic."""
     secret = SecretRandomness(SeededCoins(2), window=0.4)
-    found = [int(survives(0.1, -7, secret)) for _ in range(8_000)]
+    result = [int(survives(0.1, -7, secret)) for _ in range(8_000)]
     yes = math.exp(-0.7)
-    assert_follows(found, np.array([1 - yes, yes]))
-    assert_rejects(found, np.array([1 - 0.93 * yes, 0.93 * yes]))
+    assert_follows(result, np.array([1 - yes, yes]))
+    assert_rejects(result, np.array([1 - 0.93 * yes, 0.93 * yes]))
 
 
 @pytest.mark.parametrize("difference", [1, -(1 << 62)])

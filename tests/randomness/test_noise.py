@@ -50,10 +50,10 @@ def cells(found: Ints, reach: int) -> Ints:
 def test_small_scales_follow_the_exact_law(
     sampler: Sampler, scale: float, coins: SystemCoins | SeededCoins
 ) -> None:
-    found = sampler(np.zeros(COUNT, dtype=np.int64), scale, SecretRandomness(coins))
+    result = sampler(np.zeros(COUNT, dtype=np.int64), scale, SecretRandomness(coins))
     reach = math.ceil(4 * scale)
-    assert_follows(cells(found, reach), law(sampler, scale, reach))
-    assert_rejects(cells(found, reach), law(sampler, 1.1 * scale, reach))
+    assert_follows(cells(result, reach), law(sampler, scale, reach))
+    assert_rejects(cells(result, reach), law(sampler, 1.1 * scale, reach))
 
 
 @SOURCES
@@ -61,21 +61,21 @@ def test_small_scales_follow_the_exact_law(
 def test_large_scales_have_the_right_shape(scale: float, coins: SystemCoins | SeededCoins) -> None:
     """Kolmogorov-Smirnov against the continuous law, from which the discrete one differs by at most 1/scale."""
     for sampler, shape in ((noise.laplace, stats.laplace), (noise.gaussian, stats.norm)):
-        found = sampler(np.zeros(COUNT, dtype=np.int64), scale, SecretRandomness(coins))
+        result = sampler(np.zeros(COUNT, dtype=np.int64), scale, SecretRandomness(coins))
         spread = np.random.default_rng(0).random(COUNT) - 0.5  # rounding undone
-        assert stats.kstest((found + spread) / scale, shape.cdf).pvalue > ALPHA
-        assert stats.kstest((found + spread) / scale, shape(scale=1.1).cdf).pvalue < ALPHA
-        assert len(np.unique(found)) > COUNT / 20
+        assert stats.kstest((result + spread) / scale, shape.cdf).pvalue > ALPHA
+        assert stats.kstest((result + spread) / scale, shape(scale=1.1).cdf).pvalue < ALPHA
+        assert len(np.unique(result)) > COUNT / 20
 
 
 @SOURCES
 @pytest.mark.parametrize("sampler", [noise.laplace, noise.gaussian])
 def test_noise_is_added_to_what_is_there(sampler: Sampler, coins: SystemCoins | SeededCoins) -> None:
     values = np.arange(6, dtype=np.int64).reshape(2, 3) * 10**9
-    found = sampler(values, 2.0, SecretRandomness(coins))
-    assert found.shape == (2, 3)
-    assert found.dtype == np.int64
-    assert np.abs(found - values).max() < 200  # e^-100
+    result = sampler(values, 2.0, SecretRandomness(coins))
+    assert result.shape == (2, 3)
+    assert result.dtype == np.int64
+    assert np.abs(result - values).max() < 200  # e^-100
 
 
 def test_a_seed_repeats_itself_whatever_the_buffer() -> None:

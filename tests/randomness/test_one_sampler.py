@@ -101,14 +101,14 @@ def test_every_learner_shows_and_releases_the_same(name: str, feedback: Feedback
     """The same slates, propensities, snapshots and releases, bit for bit."""
     people = streams()["noisy-or"]
     setting = Setting(people.n_items, 3, ROUNDS, feedback)
-    found = []
+    result = []
     for coins in twins():
         ledger = ledger_for(name, setting)
         more = {} if ledger is None else {"ledger": ledger}
-        found.append(seen(made(name, setting, coins, **more), feedback, people))
+        result.append(seen(made(name, setting, coins, **more), feedback, people))
         if ledger is not None:
-            found[-1] |= {drawn.name: drawn.digest for drawn in ledger.drawn}
-    assert found[0] == found[1]
+            result[-1] |= {drawn.name: drawn.digest for drawn in ledger.drawn}
+    assert result[0] == result[1]
 
 
 @pytest.mark.parametrize("feedback", ["full", "bandit", "click"])
@@ -146,7 +146,7 @@ def test_continuous_learners_play_the_same(kind: Any, how: dict[str, Any]) -> No
 def test_private_estimates_and_slates_are_the_same() -> None:
     log = Log.from_arrays(np.arange(40)[:, None] % 3, np.full(40, 1 / 3), np.arange(40) % 2)
     people = streams()["noisy-or"]
-    found = [
+    result = [
         (
             evaluate_privately(
                 log,
@@ -159,4 +159,4 @@ def test_private_estimates_and_slates_are_the_same() -> None:
         )
         for coins in twins()
     ]
-    assert found[0] == found[1]
+    assert result[0] == result[1]

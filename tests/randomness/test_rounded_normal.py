@@ -63,10 +63,10 @@ def test_the_first_word_decides_as_exact_fractions_do() -> None:
         near = [(middle + off) % 2**64 for middle in middles for off in (-2, -1, 0, 1, 2)]
         for fraction in [*extreme, *near, *random.integers(0, 2**64, 200, dtype=np.uint64).tolist()]:
             for k in (0, 1, 7, 255, 256):
-                found = int(_decided(m, e, k, np.uint64(fraction)))
+                result = int(_decided(m, e, k, np.uint64(fraction)))
                 ends = (k + Fraction(fraction + more, 2**64) for more in (0, 1))
                 down, up = (math.floor(Fraction(sigma) * end + Fraction(1, 2)) for end in ends)
-                assert found == (down if down == up and k <= 255 else UNDECIDED)
+                assert result == (down if down == up and k <= 255 else UNDECIDED)
                 left_open += down != up
     assert left_open > 100
 
@@ -153,8 +153,8 @@ def test_rounding_is_exact_at_the_edge() -> None:
     supply = iter(digits[1:])
     assert normal_slowly.rounded(sigma, 2, digits[:1], supply.__next__) == 2
     third = Fraction(1.0 / 3)
-    found = normal_slowly.rounded(1.0 / 3, 1, [edge], iter([0, 0, 0, 1]).__next__)
-    assert found == math.floor(third * Fraction(3, 2) + Fraction(1, 2))
+    result = normal_slowly.rounded(1.0 / 3, 1, [edge], iter([0, 0, 0, 1]).__next__)
+    assert result == math.floor(third * Fraction(3, 2) + Fraction(1, 2))
 
 
 def test_compiled_code_leaves_what_is_too_near_to_a_half_to_further_digits() -> None:
@@ -176,9 +176,9 @@ def test_compiled_code_agrees_on_all_short_rows_of_digits_at_edges() -> None:
     rest = np.random.Philox(6).random_raw(300).tolist()
     for first in itertools.product(EDGES, repeat=4):
         stream = [sum(digit << 16 * place for place, digit in enumerate(first)), *rest]
-        found = rounded_normal(np.zeros(1, dtype=np.int64), 2.5, SecretRandomness(GivenWords([*stream])))
+        result = rounded_normal(np.zeros(1, dtype=np.int64), 2.5, SecretRandomness(GivenWords([*stream])))
         position = digits_of(stream)
-        assert found.tolist() == [normal_slowly.slowly(2.5, position.__next__)]
+        assert result.tolist() == [normal_slowly.slowly(2.5, position.__next__)]
 
 
 def chances(event: Callable[[Callable[[int], int]], bool], most: int) -> tuple[Fraction, Fraction]:

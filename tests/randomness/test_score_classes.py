@@ -120,12 +120,12 @@ def test_draws_follow_the_law(rate: float, n: int) -> None:
     classes = new_score_classes(n, 1, rate)
     totals = np.linspace(0, 4 / rate, n).astype(np.int64)
     grow_all(classes, 0, np.arange(n)[totals > 0], totals[totals > 0])
-    found = draws_from(classes, 0, 60_000, seed=n)
+    result = draws_from(classes, 0, 60_000, seed=n)
     law = law_of(classes, 0)
     np.testing.assert_allclose(law, np.exp(rate * totals) / np.exp(rate * totals).sum(), rtol=1e-12)
-    assert_follows(found, law)
+    assert_follows(result, law)
     nearby = np.exp(rate * 1.25 * totals)
-    assert_rejects(found, nearby / nearby.sum())
+    assert_rejects(result, nearby / nearby.sum())
 
 
 def test_the_law_survives_growth_far_beyond_the_window() -> None:
@@ -139,10 +139,10 @@ def test_the_law_survives_growth_far_beyond_the_window() -> None:
     for item, behind in ((3, 1), (4, 2), (5, 3)):
         grow_all(classes, 0, np.array([item]), np.array([ahead - behind - int(classes.totals[item, 0])]))
     assert_books_in_order(classes)
-    found = draws_from(classes, 0, 40_000, seed=2)
-    assert_follows(found, law_of(classes, 0))
+    result = draws_from(classes, 0, 40_000, seed=2)
+    assert_follows(result, law_of(classes, 0))
     wrong = law_of(classes, 0) ** 1.1
-    assert_rejects(found, wrong / wrong.sum())
+    assert_rejects(result, wrong / wrong.sum())
 
 
 @pytest.mark.parametrize("rate", [1e-3, 0.02, 0.5])
@@ -158,15 +158,15 @@ def test_totals_that_need_not_be_known_would_change_nothing(
         gained = rng.integers(0, int(4 / rate) + 1, 50) * (rng.random(50) < 0.8)  # some are untouched
         gained[behind:] += int(300 / rate) * (behind > 0)
         grow_all(classes, 0, np.flatnonzero(gained), gained[gained > 0])
-        found = []
+        result = []
         for way in (draw_many, look_many):
             secret = SecretRandomness(SeededCoins(4), size=200_000, window=window)
             secret.refill()
             out = np.zeros(2_000, dtype=np.int64)
             way(classes, 0, out, secret.view)
-            found.append((out.tolist(), secret.view.used.tolist(), secret.view.question.tolist()))
-        assert found[0] == found[1]
-        assert len(set(found[0][0])) > 4
+            result.append((out.tolist(), secret.view.used.tolist(), secret.view.question.tolist()))
+        assert result[0] == result[1]
+        assert len(set(result[0][0])) > 4
         assert (classes.marks[0, BASE] > 0) == (behind > 0)
 
 

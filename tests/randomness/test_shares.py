@@ -163,14 +163,14 @@ def _halving(ends: Ints, rows: Items, done: int, coins: PublicWords) -> int:
 
 
 def points() -> list[Floats]:
-    random, found = np.random.default_rng(8), []
+    random, result = np.random.default_rng(8), []
     for n, k in ((2, 1), (3, 3), (6, 2), (40, 7), (900, 4)):
         for sharp in (0.0, 1.0, 9.0):
             x = np.exp(sharp * random.normal(size=n))
             for _ in range(50):  # to sum k, none above 1
                 x = np.minimum(1.0, x * k / x.sum())
-            found.append(x)
-    return found
+            result.append(x)
+    return result
 
 
 def all_drawn(draw: Callable[..., int], law: Any, slots: int) -> Items:
@@ -185,5 +185,5 @@ def test_a_guide_changes_nothing_about_pivotal_rounding() -> None:
         slots = round(float(x.sum()))
         ends = running(x, slots)
         assert ends[-1] == slots * ONE
-        found = all_drawn(_guided, guided(ends[:, None]), slots)
-        np.testing.assert_array_equal(found, all_drawn(_halving, ends, slots))
+        result = all_drawn(_guided, guided(ends[:, None]), slots)
+        np.testing.assert_array_equal(result, all_drawn(_halving, ends, slots))

@@ -129,15 +129,15 @@ def playing(
         for number, child in enumerate(processes.children[:trainers]):
             child.command = ["env", f"{STORE}={database.address(role(number))}", *child.command]
     door, kept = Door("127.0.0.1", processes.port), open_store(site.store)
-    found = Playing(
+    result = Playing(
         site, processes, People([door], key), kept, Auditor(kept), door, key, deadline, database
     )  # fmt: skip
     try:
         processes.watch()
-        found.people.start()
-        yield found
+        result.people.start()
+        yield result
     finally:
-        found.people.stop(at_once=True)
+        result.people.stop(at_once=True)
         for child in processes.children:  # one that was stopped does not hear that it should end
             if child.process is not None and child.process.poll() is None:
                 child.process.send_signal(signal.SIGCONT)
@@ -202,16 +202,16 @@ def killers(site: Playing) -> dict[str, Callable[[random.Random], int]]:
     """Who kills something, and says how much it was."""
     trainers = site.trainers()
     fronts = [child for child in site.processes.children if child not in trainers]
-    found: dict[str, Callable[[random.Random], int]] = {
+    result: dict[str, Callable[[random.Random], int]] = {
         "front end": lambda coins: kill(coins.choice(fronts)),
         "trainer": lambda coins: kill(coins.choice(trainers)),
     }
     if len(trainers) > 1:
-        found["trainers at once"] = lambda coins: kill(*trainers)
+        result["trainers at once"] = lambda coins: kill(*trainers)
     if site.database is not None:
-        found["connection ended"] = site.database.end_one
-        found["process of the database"] = site.database.kill_one
-    return found
+        result["connection ended"] = site.database.end_one
+        result["process of the database"] = site.database.kill_one
+    return result
 
 
 def kill(*children: Child) -> int:
@@ -239,12 +239,12 @@ def main() -> None:
         seed = random.randrange(2**32)
         print(f"seed {seed}", flush=True)
         more = 'trainer_keys = "store"'
-        found, killed = played(
+        result, killed = played(
             folder, kills, people, pause=2.5, deadline=3.0, seed=seed, more=more, database=database
         )
     print(", ".join(f"{name}: {many}" for name, many in sorted(killed.items())))
-    print(f"{time.monotonic() - began:.0f} s; {found}")
-    if found.faults:
+    print(f"{time.monotonic() - began:.0f} s; {result}")
+    if result.faults:
         raise DiminuendoError("What was told and what was published do not fit together.")
 
 

@@ -77,10 +77,10 @@ class Database:
 
     def writes(self) -> list[Write]:
         """Who has written what, in order."""
-        found = self.sql("SELECT kind, name, who, led::text FROM watch.writes ORDER BY seq")
+        result = self.sql("SELECT kind, name, who, led::text FROM watch.writes ORDER BY seq")
         return [
             Write(str(kind), str(name), str(who), role_of(led["name"]), led["epoch"])
-            for kind, name, who, text in found
+            for kind, name, who, text in result
             for led in [json.loads(str(text))]
         ]
 
@@ -95,10 +95,10 @@ class Database:
 
     def held(self) -> str:
         """Who is held up."""
-        found = self.sql(
+        result = self.sql(
             f"SELECT usename FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND {self._ours}"
         )
-        return str(found[0][0]) if found else ""
+        return str(result[0][0]) if result else ""
 
     @property
     def _ours(self) -> str:
@@ -130,8 +130,8 @@ class Database:
         return 1
 
     def _backend(self, coins: random.Random) -> int | None:
-        found = self.sql(f"SELECT pid FROM pg_stat_activity WHERE {self._ours} ORDER BY pid")
-        return int(str(coins.choice(found)[0])) if found else None
+        result = self.sql(f"SELECT pid FROM pg_stat_activity WHERE {self._ours} ORDER BY pid")
+        return int(str(coins.choice(result)[0])) if result else None
 
 
 def role(number: int) -> str:

@@ -124,14 +124,14 @@ def _answers(record: Record, verdict: Verdict) -> Iterator[str]:
 def _ledger(record: Record) -> Iterator[str]:
     """It is whole; each release was paid for, then entered, once, as it is."""
     try:
-        found = ledger_file.parse(record.lines, "the ledger")
+        result = ledger_file.parse(record.lines, "the ledger")
     except LedgerDamaged as error:
         yield f"the ledger is not whole: {error}"
         return
-    if found.torn:
+    if result.torn:
         yield "the ledger is not whole: its last line breaks off"
     paid, entered = set[str](), dict[str, str]()
-    for entry in found.entries:
+    for entry in result.entries:
         if isinstance(entry, Charge):
             paid.add(entry.note.partition(":")[0])
         elif isinstance(entry, Drawn):
@@ -218,23 +218,23 @@ class Auditor:
     def record(self, told: Told, tokens: Tokens, writes: list[Write]) -> Record:
         """All that is to be compared, once nothing happens any more."""
         self.look(again=True)
-        kept, found = self._store.books(POPULATION, None).releases, Record(writes=writes)
-        found.lines = b"".join(self._store.ledger(POPULATION))
-        found.bodies = self._bodies
-        drawn = [each.name for each in ledger_file.parse(found.lines, "").entries if isinstance(each, Drawn)]
+        kept, result = self._store.books(POPULATION, None).releases, Record(writes=writes)
+        result.lines = b"".join(self._store.ledger(POPULATION))
+        result.bodies = self._bodies
+        drawn = [each.name for each in ledger_file.parse(result.lines, "").entries if isinstance(each, Drawn)]
         totals = [name for name in dict.fromkeys(drawn) if ".plan" not in name]
-        found.totals = {name: int(kept.once(name, _never).sum()) / TICKS for name in totals}
-        found.menus = [
+        result.totals = {name: int(kept.once(name, _never).sum()) / TICKS for name in totals}
+        result.menus = [
             Menu(menu.version, menu.first, menu.head)
             for row in self._store.menus(PLACEMENT)
             for menu in [msgspec.json.decode(row.body, type=PublicMenu)]
         ]
-        found.shown = [tokens.open(token) for token in told.decisions]
+        result.shown = [tokens.open(token) for token in told.decisions]
         for token, sure in told.acknowledged:
             if (shown := tokens.open(token)).counts:
-                found.acknowledged.append((shown.round, sure))
-        found.unknown = {shown.round for token in told.unknown if (shown := tokens.open(token)).counts}
-        return found
+                result.acknowledged.append((shown.round, sure))
+        result.unknown = {shown.round for token in told.unknown if (shown := tokens.open(token)).counts}
+        return result
 
     def _saw(self, kind: str, name: str, body: str) -> None:
         self._bodies.setdefault((kind, name), set()).add(body)

@@ -141,17 +141,17 @@ class Site:
             "type": "http", "method": method, "path": path, "query_string": query.encode(), "root_path": "",
             "headers": [(name.encode(), each.encode("latin-1")) for name, each in sent.items() if each],
         }  # fmt: skip
-        found: list[dict[str, Any]] = []
+        result: list[dict[str, Any]] = []
 
         async def receive() -> dict[str, Any]:
             part = parts.pop(0)
             return {"type": "http.request", "body": part, "more_body": bool(parts)}
 
         async def send(message: dict[str, Any]) -> None:
-            found.append(message)
+            result.append(message)
 
         await self.app(scope, receive, send)
-        return Reply(found[0]["status"], found[0]["headers"], found[1]["body"])
+        return Reply(result[0]["status"], result[0]["headers"], result[1]["body"])
 
     async def decide(self, name: str, **body: Any) -> Any:
         """One decision."""

@@ -142,13 +142,13 @@ class StoreContract:
                 refused()
         with open_store(address) as another:
             assert list(another.populations().items()) == [("b", b"1"), ("a", b"2")]
-            found = another.placements()
-            assert [another.placements(after) for after in (0, 1, 2)] == [found, found[1:], []]
-        assert [(row.number, row.name, row.population, row.facts) for row in found] == [
+            result = another.placements()
+            assert [another.placements(after) for after in (0, 1, 2)] == [result, result[1:], []]
+        assert [(row.number, row.name, row.population, row.facts) for row in result] == [
             (1, "x", "a", b"x"),
             (2, "y", "a", b"y"),
         ]
-        assert 0 < found[0].made_at <= found[1].made_at <= store.now()
+        assert 0 < result[0].made_at <= result[1].made_at <= store.now()
 
     def test_events_are_read_in_order(self, store: Store) -> None:
         number, other = placement(store), placement(store, "other")
@@ -193,8 +193,8 @@ class StoreContract:
     def test_of_many_beats_on_top_of_one_a_single_one_is_written(self, store: Store) -> None:
         last = store.beat("trainer", "well"), "well"
         with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(lambda at: store.beat_after("trainer", f"well {at}", last), range(8)))
-        assert sum(at is not None for at in found) == 1
+            result = list(pool.map(lambda at: store.beat_after("trainer", f"well {at}", last), range(8)))
+        assert sum(at is not None for at in result) == 1
 
     # Leases.
 
@@ -274,10 +274,10 @@ class StoreContract:
         store.lease(1, 5, 1.0, None)
         assert store.lease(1, 0, 1.0, Report(0, 3)) is None
         assert store.lease(1, 0, 1.0, None) is None
-        (found,) = store.leases(1, 0)
-        assert found.report == Report(0, 3)
-        assert found.reported_at is not None
-        assert found.at <= found.reported_at <= store.now()
+        (result,) = store.leases(1, 0)
+        assert result.report == Report(0, 3)
+        assert result.reported_at is not None
+        assert result.at <= result.reported_at <= store.now()
 
     def test_more_rounds_of_the_last_menu_are_allowed(self, store: Store) -> None:
         epoch = begun(store)
@@ -315,8 +315,8 @@ class StoreContract:
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
-        found = [process.communicate(timeout=60)[0].splitlines() for process in asking]
-        got = [tuple(map(int, line.split())) for lines in found for line in lines]
+        result = [process.communicate(timeout=60)[0].splitlines() for process in asking]
+        got = [tuple(map(int, line.split())) for lines in result for line in lines]
         assert sorted(got) == [(7 * j, 7 * j + 7) for j in range(2 * many)]
 
     # Answers and visits.
@@ -341,10 +341,10 @@ class StoreContract:
         arrived = {1: before - STORED_WITHIN / 2, 2: before - 2 * STORED_WITHIN, 3: before + 60.0, 4: -1.0}
         arrived |= {5: math.nan, 6: math.inf, 7: -math.inf, 8: before}
         store.put([AnswerRow(1, number, b"said", at) for number, at in arrived.items()])
-        after, found = store.now(), {row.round: row.at for row in store.answers(1, 0, 100)}
-        assert (found.pop(1), found.pop(8)) == (arrived[1], before)
-        assert sorted(found) == [2, 3, 4, 5, 6, 7]
-        assert all(before <= at <= after for at in found.values())
+        after, result = store.now(), {row.round: row.at for row in store.answers(1, 0, 100)}
+        assert (result.pop(1), result.pop(8)) == (arrived[1], before)
+        assert sorted(result) == [2, 3, 4, 5, 6, 7]
+        assert all(before <= at <= after for at in result.values())
 
     def test_what_is_stored_after_a_time_was_written_down_is_hardly_earlier(self, store: Store) -> None:
         """Whoever settles rounds waits for so long, and reads the same as who does it again."""
@@ -369,7 +369,7 @@ class StoreContract:
         visits = [VisitRow(1, ANNA, 1, 0), VisitRow(1, "Anna", 1, 0), VisitRow(9, ANNA, 1, 0)]  # type: ignore[arg-type]
         counted = store.put([*answered(0), *rows, *answered(4)], [*visits, VisitRow(1, BERTA, 1, 1)])
         assert said(store) == {0: b"said 0", 4: b"said 4"}
-        assert [found.counts for found in counted] == [True, False, False, True]
+        assert [result.counts for result in counted] == [True, False, False, True]
 
     def test_of_each_person_so_many_rounds_count(self, store: Store) -> None:
         begun(store)
@@ -378,7 +378,7 @@ class StoreContract:
             VisitRow(1, BERTA, 1, 4),
             VisitRow(other, ANNA, 1, 5),
         ]
-        assert [found.counts for found in store.put([], visits)] == [True] * 4
+        assert [result.counts for result in store.put([], visits)] == [True] * 4
         assert store.put([], [VisitRow(1, ANNA, 2, 9)]) == [Counted(False, 9)]
         assert store.put([], [VisitRow(1, ANNA, 2, 9)]) == [Counted(False, 9)]
         assert erased_of(store, 1, b"n" * 16) == []
@@ -459,9 +459,9 @@ class StoreContract:
             process.wait()
         acknowledged = [int(line) for line in log.read_text().split("\n")[:-1]]
         assert len(set(acknowledged)) == len(acknowledged) >= 5 * kills
-        found = said(store)
-        assert all(found[number] == b"said %d" % number for number in acknowledged)
-        assert all(sealed == b"said %d" % number for number, sealed in found.items())
+        result = said(store)
+        assert all(result[number] == b"said %d" % number for number in acknowledged)
+        assert all(sealed == b"said %d" % number for number, sealed in result.items())
         taken = [number for lease in store.leases(1, 0) for number in range(lease.first, lease.end)]
         assert len(taken) == len(set(taken))
         self.check_whole(address)
@@ -647,18 +647,18 @@ class StoreContract:
         assert store.changed(0.0)[1] == {}
         epoch = begun(store)
         other, third = placement(store, "other"), placement(store, "third")
-        since, found = store.changed(0.0)
-        assert found == {1: Change(), other: Change(), third: Change()}
+        since, result = store.changed(0.0)
+        assert result == {1: Change(), other: Change(), third: Change()}
         assert since <= store.now()
         store.publish(epoch, replace(FIRST_MENU, placement=third))
         assert [store.lease(number, 5, 1.0, None) is not None for number in (1, 1, third)] == [True] * 3
         with open_store(address) as another:
             first, second = (another.add_event(other, "items", b"{}", "me") for _ in range(2))
         assert second > first
-        then, found = store.changed(since)
-        assert found == {1: Change(10), third: Change(5), other: Change(0, second)}
+        then, result = store.changed(since)
+        assert result == {1: Change(10), third: Change(5), other: Change(0, second)}
         assert since <= then <= store.now()
-        assert store.changed(then)[1].items() <= found.items()  # the last of it again, perhaps
+        assert store.changed(then)[1].items() <= result.items()  # the last of it again, perhaps
         store.lease(1, 5, 1.0, None)
         assert store.changed(then)[1][1] == Change(15), "whatever is new is told"
         store.publish(epoch, replace(FIRST_MENU, version=2, forget_before=15))
@@ -672,21 +672,21 @@ class StoreContract:
         assert store.published(0.0) == (0.0, {})
         epoch = begun(store)
         other, third = placement(store, "other"), placement(store, "third")
-        since, found = store.published(0.0)
-        assert found == {1: 1}
+        since, result = store.published(0.0)
+        assert result == {1: 1}
         assert 0 < since <= store.now()
         assert store.published(since) == (since, {1: 1}), "the last of it again"
         with open_store(address) as another:
             another.publish(epoch, replace(FIRST_MENU, placement=third, effective_at=store.now() + 3600))
             for version in (2, 3):
                 another.publish(epoch, replace(FIRST_MENU, version=version))
-        then, found = store.published(since)
-        assert found == {1: 3, third: 1}
+        then, result = store.published(since)
+        assert result == {1: 3, third: 1}
         assert since <= then <= store.now()
         store.publish(epoch, replace(FIRST_MENU, placement=other))
-        last, found = store.published(then)
-        assert found[other] == 1
-        assert found.keys() <= {1, other}
+        last, result = store.published(then)
+        assert result[other] == 1
+        assert result.keys() <= {1, other}
         assert store.published(last)[1].keys() == {other}
         assert store.published(0.0) == (last, {1: 3, other: 1, third: 1})
         assert store.published(store.now() + 3600)[1] == {}
@@ -705,8 +705,8 @@ class StoreContract:
             since = 0.0
             while True:
                 last = over.is_set()
-                since, found = store.published(since)
-                for number, version in found.items():
+                since, result = store.published(since)
+                for number, version in result.items():
                     known[number] = max(known.get(number, 0), version)
                 if last:
                     return
@@ -776,7 +776,7 @@ class StoreContract:
             with open_ledger(BUDGET, ledger.head) as ledger:
                 paid = ledger.buy(Gaussian(1e-3), "sum", "of something")
                 drawn = [paid.once(part, lambda: pytest.fail("drawn again"), SECRET) for part in "01"]
-                seen += [paid.has("1"), [(found.tolist(), str(found.dtype)) for found in drawn]]
+                seen += [paid.has("1"), [(result.tolist(), str(result.dtype)) for result in drawn]]
                 seen += [
                     ledger.spent(),
                     ledger.head,
@@ -847,10 +847,10 @@ class StoreContract:
         epoch = begun(store)
         Ledger.on(store.books("people", epoch), BUDGET).charge(Gaussian(1e-3), "something")
         store.publish(epoch, replace(FIRST_MENU, version=2))
-        found = Ledger.on(store.books("people", None))
-        assert [charge.note for charge in found.charges] == ["something"]
+        result = Ledger.on(store.books("people", None))
+        assert [charge.note for charge in result.charges] == ["something"]
         with pytest.raises(LedgerInUse, match="read only"):
-            found.charge(Gaussian(1e-3))
+            result.charge(Gaussian(1e-3))
         with pytest.raises(LedgerInUse, match="read only"):
             store.books("people", None).releases.once("sum.0", lambda: np.arange(3))
 

@@ -39,12 +39,12 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(put_back, "WATCHES", SOON)
     monkeypatch.setattr(put_back, "ASKS", 0.02)
     if request.param == "sqlite":
-        found = World(tmp_path, place=KINDS["totals"])
+        result = World(tmp_path, place=KINDS["totals"])
     else:
         server, database = request.getfixturevalue("postgres_server"), request.getfixturevalue("fresh")
-        found = PostgresWorld(tmp_path, server, database, place=KINDS["totals"])
-    yield found
-    found.store.close()
+        result = PostgresWorld(tmp_path, server, database, place=KINDS["totals"])
+    yield result
+    result.store.close()
 
 
 def lost(world: World) -> Path:
@@ -257,9 +257,9 @@ def test_killed_in_the_midst_it_was_not_adopted_and_then_it_is(
     before = store.populations(), store.placements(), world.lines(), store.leaders(), store.menus(1)
 
     def broken(at: float, statements: int) -> Any:
-        script, found = whole(at), None
+        script, result = whole(at), None
         for _ in range(statements):
-            found = yield next(script) if found is None else script.send(found)
+            result = yield next(script) if result is None else script.send(result)
         raise RuntimeError("killed")
 
     for statements in (1, 5, 8, 12, 16, 20):

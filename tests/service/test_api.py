@@ -439,14 +439,14 @@ def test_a_menu_takes_effect_at_its_time_and_a_store_that_goes_back_is_not_belie
         site.publish("shop", block(9, 20, version=2, head="1f", spent=(0.25, 1.0)), later=0.1)
         await site.app.front.look()
         assert (await site.ask("GET", "/v1/placements/shop/menu", key=None)).json["version"] == 1
-        found = (await site.ask("GET", "/v1/placements/shop/releases", key="audit")).json
-        assert [each["version"] for each in found["releases"]] == [1]
+        result = (await site.ask("GET", "/v1/placements/shop/releases", key="audit")).json
+        assert [each["version"] for each in result["releases"]] == [1]
         assert b"menu_version" in (numbers := (await site.ask("GET", "/metrics", key="operate")).body)
         assert b'menu_version{front="front-0",placement="shop"} 1.0' in numbers
         assert b"spent_epsilon{" not in numbers
         await asyncio.sleep(0.4)
-        found = (await site.ask("GET", "/v1/placements/shop/releases", key="audit")).json
-        assert [each["version"] for each in found["releases"]] == [1, 2]
+        result = (await site.ask("GET", "/v1/placements/shop/releases", key="audit")).json
+        assert [each["version"] for each in result["releases"]] == [1, 2]
         assert (await site.ask("GET", "/v1/placements/shop/menu", key=None)).json["version"] == 1
         monkeypatch.setattr(placement, "KNOWN_BY", 0.0)  # as if all front ends had had time to look
         assert (await site.ask("GET", "/v1/placements/shop/menu", key=None)).json["version"] == 2
@@ -454,14 +454,16 @@ def test_a_menu_takes_effect_at_its_time_and_a_store_that_goes_back_is_not_belie
         assert b'diminuendo_ledger_spent_epsilon{population="people"} 0.25' in numbers
         assert b'diminuendo_ledger_budget_epsilon{population="people"} 1.0' in numbers
         assert (await site.decide("shop"))["slate"] == NAMES[0]
-        found = (await site.ask("GET", "/v1/placements/shop/releases?after=1", key="audit")).json
-        assert [each["version"] for each in found["releases"]] == [2]
+        result = (await site.ask("GET", "/v1/placements/shop/releases?after=1", key="audit")).json
+        assert [each["version"] for each in result["releases"]] == [2]
         lease = site.store.lease  # a store restored from a copy: its leases are of an older menu
 
         def older(*given: object) -> object:
-            found = lease(*given)  # type: ignore[arg-type]
+            result = lease(*given)  # type: ignore[arg-type]
             return (
-                None if found is None else type(found)(found.first, found.end, 1, found.at, found.expires_at)
+                None
+                if result is None
+                else type(result)(result.first, result.end, 1, result.at, result.expires_at)
             )
 
         monkeypatch.setattr(site.store, "lease", older)
@@ -500,11 +502,11 @@ def test_a_front_end_loads_nothing_that_computes() -> None:
         "import sys, diminuendo.service.api, diminuendo.service.store.sqlite\n"
         "print({name.partition('.')[0] for name in sys.modules} & {'numba', 'numpy', 'scipy', 'llvmlite'})"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "set()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "set()"
     whole = code.replace("import sys,", "import sys, diminuendo.service.__main__,").replace("'numpy', ", "")
-    found = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "set()"
+    result = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "set()"
 
 
 def test_a_site_is_not_ready_before_its_first_menu_takes_effect(tmp_path: Path) -> None:

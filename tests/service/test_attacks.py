@@ -59,18 +59,18 @@ def made_of(world: World) -> list[tuple[PublicMenu, float, int]]:
 
 def waits_after_settling(world: World, step: Callable[[], Placement]) -> list[float]:
     """Of menus that are made of new cells: how long after these were settled each takes effect."""
-    found = dict[int, float]()
+    result = dict[int, float]()
 
     def seen() -> None:
         settles = step()._settles
         for row in world.store.menus(1):
-            found.setdefault(row.version, row.effective_at - settles)
+            result.setdefault(row.version, row.effective_at - settles)
 
     world.play(30, seen)
     menus = made_of(world)
     new = [now[0].version for before, now in pairwise(menus) if now[2] > before[2]]
     assert new
-    return [found[version] for version in new]
+    return [result[version] for version in new]
 
 
 @pytest.mark.parametrize("name", mostly_slow(["front", "front.plan"], ["front.plan"]))
@@ -107,9 +107,9 @@ def test_what_was_drawn_before_a_crash_takes_effect_when_it_would_have(
     monkeypatch.setattr(Placement, "_publish", published)
     world.time += TICK
     trainer.step()
-    found = world.store.menus(1, last)[:2]
-    assert len(found) == 2
-    assert [row.effective_at - at for row, at in zip(found, settled, strict=False)] >= [said.allowance] * 2
+    result = world.store.menus(1, last)[:2]
+    assert len(result) == 2
+    assert [row.effective_at - at for row, at in zip(result, settled, strict=False)] >= [said.allowance] * 2
 
 
 def test_releases_are_those_of_the_placement_itself(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_leader_that_slept_throws_no_key_of_the_next_away(
     point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is stopped at some point; another leads and publishes; then it goes on, until it hears of that."""
-    found = learned(monkeypatch)
+    result = learned(monkeypatch)
     world = World(tmp_path, place=KINDS["totals"])
     others: list[Any] = []
 
@@ -141,10 +141,10 @@ def test_a_leader_that_slept_throws_no_key_of_the_next_away(
     assert not sleeper.led
     assert not sleeper.failures
     assert not others[0].failures
-    before, last = len(found), world.trainer(world.store)
+    before, last = len(result), world.trainer(world.store)
     world.play(12, last.step)
     assert not last.failures, "its snapshot can be opened"
-    assert len(found) > before
+    assert len(result) > before
 
 
 def test_a_leader_that_sleeps_as_it_begins_throws_no_key_of_the_next_away(
@@ -174,7 +174,7 @@ def test_due_after_a_crash_it_keeps_the_keys_of_answers_that_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Answers to rounds that were leased long ago are read, though something is due before leases are looked at."""
-    found = learned(monkeypatch)
+    result = learned(monkeypatch)
     world = World(tmp_path, place=facts("slate-totals", "bandit", deadline=600.0, per_second=0.3))
     trainer, front = world.trainer(world.store), world.front.pop(1)
     trainer.step()
@@ -207,7 +207,7 @@ def test_due_after_a_crash_it_keeps_the_keys_of_answers_that_wait(
     for _ in range(8):
         world.time += 100
         trainer.step()
-    assert sorted(found) == sorted(answered)
+    assert sorted(result) == sorted(answered)
 
 
 @pytest.mark.parametrize("offset", mostly_slow(range(5), [1]))
@@ -228,10 +228,10 @@ def test_an_answer_that_is_written_as_its_deadline_passes_is_read_or_late(
     now, asked = SqliteStore.now, list[float]()
 
     def ticking(self: SqliteStore) -> float:
-        found = now(self)
-        asked.append(found)
+        result = now(self)
+        asked.append(result)
         world.time += 1e-4
-        return found
+        return result
 
     monkeypatch.setattr(SqliteStore, "now", ticking)
     taken = list[float]()

@@ -50,8 +50,8 @@ def test_no_private_context_keeps_anybody_from_a_round(tmp_path: Path) -> None:
         for many, each in enumerate(UNREADABLE, start=1):
             for body in (b'{"context": %s}', b'{"exclude": ["plum", %s]}', b'{"exclude": %s, "person": "x"}'):
                 assert (await site.ask("POST", path, body % each)).status == 201, (body, each)
-            found = await site.ask("POST", path, b'{"contexts": ["DE", %s, "FR"]}' % each)
-            assert [one["slate"] for one in found.json["decisions"]] == [
+            result = await site.ask("POST", path, b'{"contexts": ["DE", %s, "FR"]}' % each)
+            assert [one["slate"] for one in result.json["decisions"]] == [
                 ["pear", "plum"], ["apple", "pear"], ["plum", "quince"]
             ]  # fmt: skip
             assert site.app.front.by_name["hers"].decisions == 6 * many
@@ -117,7 +117,7 @@ def test_chances_inside_a_lease_are_those_of_all_arrangements(lease: tuple[int, 
 
 
 def test_a_clock_that_is_set_back_tells_nobody_when_somebody_answered(tmp_path: Path) -> None:
-    found = []
+    result = []
     for answers in (False, True):
         wall = [100.0]
         with SqliteStore(tmp_path / f"{answers}.db", wall=lambda wall=wall: wall[0]) as store:  # type: ignore[misc]
@@ -131,8 +131,8 @@ def test_a_clock_that_is_set_back_tells_nobody_when_somebody_answered(tmp_path: 
                 store.erase(1, [3])
                 assert [row.at for row in store.answers(1, 0, 5)] == [104.0]
             wall[0] = 90.0
-            found.append((lease, store.lease(1, 5, 5.0, None), store.now(), store.beat("front")))
-    assert found[0] == found[1]
+            result.append((lease, store.lease(1, 5, 5.0, None), store.now(), store.beat("front")))
+    assert result[0] == result[1]
 
 
 def test_a_store_that_was_put_back_counts_nobody_again(tmp_path: Path) -> None:
@@ -188,9 +188,9 @@ def test_how_long_the_store_takes_to_tell_the_time_moves_no_answer(
     ahead = [0.0]
 
     def now(self: SqliteStore) -> float:
-        found = wall[0] + ahead[0]
+        result = wall[0] + ahead[0]
         wall[0] += took[0]
-        return found
+        return result
 
     monkeypatch.setattr(SqliteStore, "now", now)
     front = site.app.front

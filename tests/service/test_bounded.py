@@ -55,10 +55,10 @@ def test_a_connection_is_read_on(port: int) -> None:
     for size in (2, MOST_BYTES, 2, MOST_BYTES + 1, 2):
         body = b"[" + b" " * (size - 2) + b"]"
         connection.request("POST", "/v1/answers", body, head)
-        found = connection.getresponse()
-        said = found.read()
-        assert found.status == (202 if size <= MOST_BYTES else 413), said
-        if found.status == 413:
+        result = connection.getresponse()
+        said = result.read()
+        assert result.status == (202 if size <= MOST_BYTES else 413), said
+        if result.status == 413:
             assert json.loads(said)["type"] == "urn:diminuendo:size"
             connection.close()
     connection.request(

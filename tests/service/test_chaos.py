@@ -25,9 +25,9 @@ def test_nothing_acknowledged_is_lost_or_counted_twice(keys: str, tmp_path: Path
 @pytest.mark.slow
 def test_nor_where_processes_of_the_database_are_killed(tmp_path: Path, postgres_server: Server) -> None:
     more, database = 'trainer_keys = "store"', Database(postgres_server)
-    found, killed = played(tmp_path, KILLS, 60_000, pause=2.5, deadline=3.0, more=more, database=database)
-    check(found, killed)
-    assert found.epochs > 2
+    result, killed = played(tmp_path, KILLS, 60_000, pause=2.5, deadline=3.0, more=more, database=database)
+    check(result, killed)
+    assert result.epochs > 2
 
 
 def check(found: Verdict, killed: Counter[str]) -> None:

@@ -73,9 +73,9 @@ def test_exclusions_are_left_out_as_compiled_choosers_do() -> None:
         )  # fmt: skip
         chooser = Chooser(public, "abcdefghijkl", True)
         for each, type_ in enumerate(types.tolist()):
-            found = chooser.slate(5, type_, stand_ins.Excluded(said[each]))
-            assert list(found) == expected[each].tolist()
-            changed += found != tuple(slates[type_])
+            result = chooser.slate(5, type_, stand_ins.Excluded(said[each]))
+            assert list(result) == expected[each].tolist()
+            changed += result != tuple(slates[type_])
         # One request for several decisions: what was found out for one of them is used again for the next.
         expected, request = slates.copy(), stand_ins.Excluded(said[0])
         menu.chooser().without(expected, exclusions_of([said[0]] * TYPES, TYPES, N), np.arange(TYPES))
@@ -113,8 +113,8 @@ def test_the_work_of_a_request_grows_with_what_is_excluded_and_not_with_decision
     chooser, drawn = Chooser(menu, range(many), True), iter(rows)  # type: ignore[arg-type]
     monkeypatch.setattr(stand_ins, "drawn", lambda *given: next(drawn))
     request, Touched.times = stand_ins.Excluded(range(excluded)), 0
-    found = [chooser.slate(0, 0, request) for _ in range(decisions)]
-    assert set(found) == {tuple(range(excluded, excluded + slots))}
+    result = [chooser.slate(0, 0, request) for _ in range(decisions)]
+    assert set(result) == {tuple(range(excluded, excluded + slots))}
     steps = 2 * many.bit_length()  # of a search, with what is read beside it
     assert Touched.times <= steps * (excluded + decisions * slots * slots)
     few = stand_ins.Excluded([rows[0][0]])
@@ -125,9 +125,9 @@ def test_the_work_of_a_request_grows_with_what_is_excluded_and_not_with_decision
 
 def test_random_slates_are_uniform_and_keep_to_the_rules() -> None:
     plain = Lists((0, 3), (0, 2, 3))
-    found = Counter(stand_ins.drawn(plain, 2) for _ in range(6000))
-    assert set(found) == set(permutations((0, 2, 3), 2))
-    assert max(abs(many - 1000) for many in found.values()) < 6 * np.sqrt(1000)  # six deviations
+    result = Counter(stand_ins.drawn(plain, 2) for _ in range(6000))
+    assert set(result) == set(permutations((0, 2, 3), 2))
+    assert max(abs(many - 1000) for many in result.values()) < 6 * np.sqrt(1000)  # six deviations
     rng = np.random.default_rng(3)
     for _ in range(300):
         lists = random_lists(rng)

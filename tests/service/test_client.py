@@ -93,11 +93,11 @@ class _Replies(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def service() -> Iterator[Service]:
-    with Service() as found:
-        thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01})
+    with Service() as result:
+        thread = threading.Thread(target=result.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield found
-        found.shutdown()
+        yield result
+        result.shutdown()
         thread.join()
 
 

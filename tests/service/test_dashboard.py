@@ -66,7 +66,7 @@ class Visitor:
     async def _ask(
         self, path: str, form: dict[str, str] | None, pause: float, headers: dict[str, str]
     ) -> Reply:
-        found, sent = Reply(), urlencode(form or {}).encode()
+        result, sent = Reply(), urlencode(form or {}).encode()
         given = {"cookie": f'diminuendo-key="{self.cookie}"' if self.cookie else "", **headers}
         path, _, query = path.partition("?")
         scope = {
@@ -80,14 +80,14 @@ class Visitor:
 
         async def send(message: Any) -> None:
             if message["type"] == "http.response.start":
-                found.status = message["status"]
-                found.headers = [(name.decode(), value.decode()) for name, value in message["headers"]]
+                result.status = message["status"]
+                result.headers = [(name.decode(), value.decode()) for name, value in message["headers"]]
             else:
-                found.body += message.get("body", b"")
+                result.body += message.get("body", b"")
 
         await self._app(scope, receive, send)
         await asyncio.sleep(pause)
-        return found
+        return result
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +146,8 @@ def test_only_who_operates_or_audits_may_look(shop: FakeStore) -> None:
     for cookie in ("", "nobody's", "the server's"):
         stranger = Visitor(shop, cookie)
         for path in PAGES:
-            found = stranger.get(path)
-            assert (found.status, found["location"], found.body) == (303, "/login", b"")
+            result = stranger.get(path)
+            assert (result.status, result["location"], result.body) == (303, "/login", b"")
         part = stranger.get("/", hx_request="true")
         assert (part.status, part["hx-redirect"], part.body) == (401, "/login", b"")
     assert Visitor(shop, "the auditor's").get("/").status == 200
@@ -168,11 +168,11 @@ def test_signing_in_and_out(shop: FakeStore) -> None:
 
 def test_a_store_that_is_away_is_said_to_be_and_no_more(shop: FakeStore, visitor: Visitor) -> None:
     shop.away = True
-    found = visitor.get("/")
+    result = visitor.get("/")
     shop.away = False
-    assert found.status == 503
-    assert "The store does not answer" in found.text
-    assert "disk" not in found.text
+    assert result.status == 503
+    assert "The store does not answer" in result.text
+    assert "disk" not in result.text
 
 
 def test_what_is_not_there(visitor: Visitor) -> None:
@@ -204,8 +204,8 @@ def test_that_tastes_changed_is_said_among_what_changed(tmp_path: Path) -> None:
     assert "no drift was detected" in visitor.get("/placements/page").text
     store.menu(number, first=9_000, remembers_from=7_500, **said)
     store.menu(number, first=9_500, remembers_from=7_500, **said)
-    found = visitor.get("/placements/page").text
-    assert found.count("data before round 7,500 is no longer used") == 1
+    result = visitor.get("/placements/page").text
+    assert result.count("data before round 7,500 is no longer used") == 1
 
 
 def test_how_many_answer_is_said_where_it_was_published(tmp_path: Path) -> None:

@@ -48,9 +48,9 @@ def test_every_engine_publishes_the_same(kind: str, tmp_path: Path, monkeypatch:
     here, seen = published(tmp_path / "here", None, kind)
     assert len(here.releases()) > 5
     for number, engine in enumerate((Threads(3), on(FakeRay(3, lost_in=(2, 20, 31)), monkeypatch))):
-        world, found = published(tmp_path / str(number), engine, kind)
+        world, result = published(tmp_path / str(number), engine, kind)
         assert world.releases() == here.releases()
-        assert found == seen
+        assert result == seen
 
 
 @pytest.mark.slow
@@ -59,9 +59,9 @@ def test_a_real_cluster_publishes_the_same(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("RAY_TMPDIR", "/tmp")
     repeat_noise(monkeypatch)
     here, seen = published(tmp_path / "here", None)
-    world, found = published(tmp_path / "there", engine_called("ray"))
+    world, result = published(tmp_path / "there", engine_called("ray"))
     assert world.releases() == here.releases()
-    assert found == seen
+    assert result == seen
 
 
 def test_a_site_says_where_people_are_kept(tmp_path: Path) -> None:

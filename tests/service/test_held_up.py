@@ -67,7 +67,7 @@ def test_a_key_is_kept_as_long_as_front_ends_may_have_used_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Held up before it publishes: until then people answer to the key of before, to rounds that are leased then."""
-    found = learned(monkeypatch)
+    result = learned(monkeypatch)
     world = World(tmp_path, place=facts("slate-totals", "bandit", deadline=50.0))
     marks, front = HeldUp("sealed"), world.front[1]
     trainer = world.trainer(world.store, marks)
@@ -100,8 +100,8 @@ def test_a_key_is_kept_as_long_as_front_ends_may_have_used_it(
     assert world.menu().version == 3
     world.time += 100.0
     trainer.step()
-    assert sorted(found) == sorted(front.said)
-    assert found
+    assert sorted(result) == sorted(front.said)
+    assert result
 
 
 def test_whoever_is_superseded_takes_no_note_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

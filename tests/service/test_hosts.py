@@ -59,10 +59,10 @@ def test_connections_over_a_network_are_watched() -> None:
             loop = asyncio.get_running_loop()
             transport, _ = await loop.create_connection(asyncio.Protocol, *there.getsockname())
             ours = transport.get_extra_info("socket")
-            found = [ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)]
-            found += [ours.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in known]
+            result = [ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)]
+            result += [ours.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in known]
             transport.close()
-            return found
+            return result
 
         known = [name for name in WATCHED if hasattr(socket, name)]
         with asyncio.Runner(loop_factory=WatchfulLoop) as runner:
@@ -83,16 +83,16 @@ def served() -> Iterator[tuple[Hosts, Server]]:
 
 def on(made: Hosts, name: str, work: Callable[[], T]) -> Future[T]:
     """Something that is done on a host."""
-    found = Future[T]()
+    result = Future[T]()
 
     def run() -> None:
         try:
-            found.set_result(work())
+            result.set_result(work())
         except BaseException as error:
-            found.set_exception(error)
+            result.set_exception(error)
 
     made.thread(name, run).start()
-    return found
+    return result
 
 
 def address(made: Hosts, database: str) -> str:
@@ -300,7 +300,7 @@ def test_machines_that_are_cut_off_lose_nothing_that_they_acknowledged(tmp_path:
         time.sleep(DEADLINE + SETTLES)
         told = {each.status for each in people.told.asked if each.began > began}
         assert told == {201, 202, 503}, "everybody was told something"
-        found = judged(machines.auditor.record(people.told, machines.tokens, []))
-        print(found)
-        assert found.unknown < found.in_time / 20
-        check(found)
+        result = judged(machines.auditor.record(people.told, machines.tokens, []))
+        print(result)
+        assert result.unknown < result.in_time / 20
+        check(result)

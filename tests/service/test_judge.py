@@ -29,43 +29,43 @@ BLOCK, BLOCKS, ANSWERED = 100, 3, 80
 @pytest.fixture
 def record(tmp_path: Path) -> Record:
     """Of three blocks, in each of which some answer in time, one late, and one of whom nobody knows."""
-    found, path = Record(), tmp_path / "people.ledger"
+    result, path = Record(), tmp_path / "people.ledger"
     with Ledger.open(path, Budget(100.0, 1e-6)) as ledger:
         for block in range(BLOCKS):
             name, first = f"home.{block}", block * BLOCK
-            found.menus.append(Menu(block + 1, first, ledger.head))
+            result.menus.append(Menu(block + 1, first, ledger.head))
             paid = ledger.buy(Gaussian(1e-3), name, "a block")
             total = np.array([(ANSWERED + block % 2) * TICKS])
             paid.once("0", lambda total=total: total, SECRET)  # type: ignore[misc]
-            found.totals[f"{name}.0"] = float(total.sum()) / TICKS
-            found.bodies["release", f"{name}.0"] = {digest(total)}
-            found.bodies["menu", str(block + 1)] = {f"of {block}"}
+            result.totals[f"{name}.0"] = float(total.sum()) / TICKS
+            result.bodies["release", f"{name}.0"] = {digest(total)}
+            result.bodies["menu", str(block + 1)] = {f"of {block}"}
             rounds = range(first, first + BLOCK)
-            found.shown += [Shown(1, number, block + 1, True, (0, 1)) for number in rounds]
-            found.acknowledged += [(number, True) for number in rounds[:ANSWERED]]
-            found.acknowledged += [(rounds[ANSWERED], False)]
-            found.unknown.add(rounds[ANSWERED + 1])
-            found.writes += [
+            result.shown += [Shown(1, number, block + 1, True, (0, 1)) for number in rounds]
+            result.acknowledged += [(number, True) for number in rounds[:ANSWERED]]
+            result.acknowledged += [(rounds[ANSWERED], False)]
+            result.unknown.add(rounds[ANSWERED + 1])
+            result.writes += [
                 Write("release", f"{name}.0", "trainer_0", "trainer_0", block),
                 Write("menu", str(block + 1), "trainer_0", "trainer_0", block),
             ]
-        found.menus.append(Menu(BLOCKS + 1, BLOCKS * BLOCK, ledger.head))
-    found.lines = path.read_bytes()
-    return found
+        result.menus.append(Menu(BLOCKS + 1, BLOCKS * BLOCK, ledger.head))
+    result.lines = path.read_bytes()
+    return result
 
 
 def test_a_record_in_order_has_no_fault(record: Record) -> None:
-    found = judged(record)
-    assert found.faults == []
-    assert (found.in_time, found.late, found.unknown) == (BLOCKS * ANSWERED, BLOCKS, BLOCKS)
-    assert (found.decisions, found.fillers, found.releases, found.epochs) == (
+    result = judged(record)
+    assert result.faults == []
+    assert (result.in_time, result.late, result.unknown) == (BLOCKS * ANSWERED, BLOCKS, BLOCKS)
+    assert (result.decisions, result.fillers, result.releases, result.epochs) == (
         BLOCKS * BLOCK,
         0,
         BLOCKS,
         BLOCKS,
     )
-    assert found.published == BLOCKS * ANSWERED + 1
-    assert str(found).endswith("faults: none")
+    assert result.published == BLOCKS * ANSWERED + 1
+    assert str(result).endswith("faults: none")
 
 
 def lose(record: Record) -> None:
@@ -202,8 +202,8 @@ FAULTS: dict[Callable[[Record], None], str] = {
 @pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
 def test_a_record_with_a_fault_is_not_let_through(record: Record, plant: Callable[[Record], None]) -> None:
     plant(record)
-    found = judged(record).faults
-    assert any(FAULTS[plant] in fault for fault in found), found
+    result = judged(record).faults
+    assert any(FAULTS[plant] in fault for fault in result), result
 
 
 def test_a_database_notes_who_publishes_and_who_leads(postgres_server: Server) -> None:

@@ -65,9 +65,9 @@ def test_a_key_that_was_thrown_away_opens_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    with SqliteStore(tmp_path / "store.db") as found:
-        begun(found)
-        yield found
+    with SqliteStore(tmp_path / "store.db") as result:
+        begun(result)
+        yield result
 
 
 def kept_in(store: SqliteStore, folder: Path) -> tuple[Keys, StoreHalves]:

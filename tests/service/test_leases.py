@@ -60,10 +60,10 @@ def test_every_round_is_shown_once_and_leases_grow_with_traffic() -> None:
     store = Counter()
 
     async def work(rounds: Rounds) -> None:
-        found = [
+        result = [
             number for _ in range(400) for number in await asyncio.gather(*(take(rounds) for _ in range(10)))
         ]
-        assert found == list(range(4000))
+        assert result == list(range(4000))
         assert store.sizes[:2] == [1, 9], "one asked, and nine waited meanwhile"
         assert max(store.sizes) == leases.MOST
         assert store.calls < 60

@@ -24,20 +24,20 @@ class Counted:
         self.store, self.asked, self.away = store, Counter[str](), ""
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.store, name)
+        result = getattr(self.store, name)
 
         def call(*given: Any) -> Any:
             self.asked[name] += 1
             if name == self.away:
                 raise StoreUnavailable("away")
-            return found(*given)
+            return result(*given)
 
         return call
 
     def told(self) -> Counter[str]:
         """What it was asked since the last time."""
-        found, self.asked = self.asked, Counter()
-        return found
+        result, self.asked = self.asked, Counter()
+        return result
 
 
 def versions(site: Site) -> dict[str, int]:
@@ -85,11 +85,11 @@ def test_a_menu_that_could_not_be_read_is_read_the_next_time(tmp_path: Path) -> 
                 site.publish(name, block(90 * version, 90 * version + 90, version=version))
             store.away = away
             await front.look()
-            found = [bool(front.watch.why)]
+            result = [bool(front.watch.why)]
             assert set(versions(site).values()) <= {version - 1}
             store.away = ""
             await front.look()
-            assert [*found, bool(front.watch.why)] == [True, False]
+            assert [*result, bool(front.watch.why)] == [True, False]
             assert versions(site) == {"one": version, "two": version}
 
     site.run(work)

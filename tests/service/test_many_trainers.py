@@ -38,10 +38,10 @@ def led_by(store: Store) -> str:
 def wait_for(seconds: float, what: Callable[[], str]) -> str:
     """What is not empty any more."""
     until = time.monotonic() + seconds
-    while not (found := what()):
+    while not (result := what()):
         assert time.monotonic() < until, "it never came about"
         time.sleep(0.05)
-    return found
+    return result
 
 
 def more_menus(store: Store, than: int) -> str:

@@ -117,12 +117,12 @@ def test_every_table_and_column_is_moved(
     open_store(address).close()
     db = sqlite3.connect(path)
     tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    found = {
+    result = {
         table: {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
         for table in tables
         if not table.startswith("sqlite_") and table not in ("clock", "padding")
     }
-    assert {table: set(columns.split(", ")) for table, columns in COPIED.items()} == found
+    assert {table: set(columns.split(", ")) for table, columns in COPIED.items()} == result
     assert {row[1] for row in db.execute("PRAGMA table_info(clock)")} == {"one", "at", "moved"}
     db.close()
 

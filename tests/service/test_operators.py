@@ -64,8 +64,8 @@ def test_populations_and_placements_are_made_once(tmp_path: Path) -> None:
         ):
             reply = await make("placements", {"name": "other", "facts": as_json(wrong)})
             assert (reply.problem, reply.json.get("pointer")) == (problem, pointer)
-        found = (await site.ask("GET", "/v1/placements", key="audit")).json
-        assert found == {"placements": [{"name": "home"}]}
+        result = (await site.ask("GET", "/v1/placements", key="audit")).json
+        assert result == {"placements": [{"name": "home"}]}
         one = (await site.ask("GET", "/v1/placements/home", key="audit")).json
         assert one["facts"]["items"] == list(ITEMS)
         assert one["menu"] is None
@@ -150,8 +150,8 @@ def test_ledgers_are_read_line_by_line(tmp_path: Path) -> None:
         path = "/v1/populations/people/ledger"
         assert (await site.ask("GET", path, key="audit")).json == {"lines": [], "after": 0}, "of no menu yet"
         site.publish("shop", block(0, 500))
-        found = (await site.ask("GET", path, key="audit")).json
-        assert found == {"lines": whole, "after": 2}
+        result = (await site.ask("GET", path, key="audit")).json
+        assert result == {"lines": whole, "after": 2}
         assert (await site.ask("GET", f"{path}?after=1", key="audit")).json["lines"] == whole[1:]
         assert (await site.ask("GET", f"{path}?after=2", key="audit")).json == {"lines": [], "after": 2}
         for wrong in ("-1", "1e3", "x", "%20", "9" * 40, "٣"):
@@ -193,8 +193,8 @@ def test_the_document_tells_of_every_route_and_resolves(tmp_path: Path) -> None:
     async def work() -> None:
         document = (await site.ask("GET", "/v1/openapi.json", key=None)).json
         assert document["openapi"] == "3.1.0"
-        found = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
-        assert found == {(each.method, each.path) for each in OPERATIONS}
+        result = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+        assert result == {(each.method, each.path) for each in OPERATIONS}
         _resolves(document, document)
         names = [each["operationId"] for methods in document["paths"].values() for each in methods.values()]
         assert len(set(names)) == len(names)
@@ -209,9 +209,9 @@ def _resolves(part: Any, whole: Any) -> None:
     """Every reference leads somewhere."""
     if isinstance(part, dict):
         if "$ref" in part:
-            found = whole
+            result = whole
             for step in part["$ref"].removeprefix("#/").split("/"):
-                found = found[step]
+                result = result[step]
         for each in part.values():
             _resolves(each, whole)
     elif isinstance(part, list):

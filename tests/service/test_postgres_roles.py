@@ -134,7 +134,7 @@ def test_which_rounds_are_whose_no_function_tells_a_front_end(roles: Roles) -> N
         )
         may = dict(roles.server.sql(roles.database, query))
         assert may.keys() == set(CALLED)
-        tables = {name for name, found in may.items() if "TABLE" in found or "SETOF" in found}
+        tables = {name for name, result in may.items() if "TABLE" in result or "SETOF" in result}
         assert tables - {"leases_shown", "ledger_shown", "releases_shown"} == {
             "lease",
             "put",
@@ -191,11 +191,11 @@ def test_front_ends_change_nothing_that_is_published(roles: Roles) -> None:
 def test_front_ends_are_told_of_ledger_and_releases_what_is_shown_by_now(roles: Roles) -> None:
     def shown() -> list[int]:
         calls = ("leases_shown(1, 0)", "ledger_shown('people', 0)", "releases_shown('people')")
-        found = (
+        result = (
             roles.server.sql(roles.database, f"SELECT * FROM diminuendo.{call}", user="a_front")
             for call in calls
         )
-        return [len(rows) for rows in found]
+        return [len(rows) for rows in result]
 
     with open_store(roles.address("owner")) as owner, open_store(roles.address("a_front")) as front:
         epoch = begun(owner)

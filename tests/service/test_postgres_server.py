@@ -313,13 +313,13 @@ def test_what_changed_is_not_told_before_what_has_an_earlier_time(address: str) 
         since, _ = store.changed(0.0)
         slow = Holding(address, "SELECT diminuendo.lease(1, 5, 1.0, NULL, NULL)")
         store.add_placement("other", "people", b"{}")
-        found = list[Any]()
-        asking = threading.Thread(target=lambda: found.append(another.changed(since)))
+        result = list[Any]()
+        asking = threading.Thread(target=lambda: result.append(another.changed(since)))
         asking.start()
         asking.join(0.2)
         slow.end()
         asking.join()
-        then, changed = found[0]
+        then, changed = result[0]
         assert {number: each.leased for number, each in changed.items()} in (
             {1: 5, 2: 0},
             {1: 0, 2: 0} | {1: 5},
@@ -383,8 +383,8 @@ def test_what_changes_nothing_is_synced_as_well(postgres_server: Server, databas
     """Else it would be acknowledged sooner, and tell that it was the second, or too late."""
 
     def synced() -> int:
-        ((found,),) = postgres_server.sql(database, "SELECT pg_current_wal_flush_lsn() - '0/0'")
-        return int(found)
+        ((result,),) = postgres_server.sql(database, "SELECT pg_current_wal_flush_lsn() - '0/0'")
+        return int(result)
 
     with open_store(address) as store:
         begun(store)

@@ -101,10 +101,10 @@ def test_what_people_say_is_stored_and_released_by_roles_of_their_own(
         assert sorted(postgres_server.sql(database, used)) == [("a_whole_front",), ("a_whole_trainer",)]
         assert all(child.deaths == 0 for child in running.processes.children)
         tables = (*PUBLIC, *WITHIN, *PRIVATE)
-        found = [
+        result = [
             postgres_server.sql(database, f"SELECT t::text FROM diminuendo.{name} AS t") for name in tables
         ]
-        said = "".join(row for rows in found for (row,) in rows)
+        said = "".join(row for rows in result for (row,) in rows)
         assert "everybody" in said
         assert b"everybody".hex() in said, "bytes are hexadecimal digits"
         assert not any(mark in said for mark in (PERSON, PERSON.encode().hex()))

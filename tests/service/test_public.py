@@ -230,12 +230,12 @@ def test_trainers_and_front_ends_of_the_last_hour_are_told_of(tmp_path: Path) ->
     store.beat("trainer-b-0")
     store.beat("trainer-c-0")
     store.clock += 5
-    found = Public(store).health()
-    assert [(one.name, one.state) for one in found if one.name != "front-a-0"] == [
+    result = Public(store).health()
+    assert [(one.name, one.state) for one in result if one.name != "front-a-0"] == [
         ("trainer-b-0", "well"), ("trainer-c-0", "well"),
     ]  # fmt: skip
-    assert "2 of 2 healthy" in str(dots(found))
-    assert "Ledgers</b> 1 stopped" in str(dots(found, {"people": "stopped: why"}))
+    assert "2 of 2 healthy" in str(dots(result))
+    assert "Ledgers</b> 1 stopped" in str(dots(result, {"people": "stopped: why"}))
 
 
 def test_a_population_that_was_stopped_says_why(shop: FakeStore) -> None:

@@ -74,9 +74,9 @@ def test_the_same_slates_to_the_same_rounds(
 ) -> None:
     learner = learned(name, feedback, more | {"exclusions": exclusions})
     written = msgspec.json.encode(public_menu(learner, 3))
-    found, menu = msgspec.json.decode(written, type=PublicMenu), learner.menu
+    result, menu = msgspec.json.decode(written, type=PublicMenu), learner.menu
     assert menu is not None
-    assert (found.kind, found.version, found.first, found.end) == (kind, 3, menu.first, menu.end)
+    assert (result.kind, result.version, result.first, result.end) == (kind, 3, menu.first, menu.end)
     rounds = 20 if menu.end is None else menu.end - menu.first
     types: Ints = np.arange(rounds) % 4 if "contexts" in more else np.zeros(0, dtype=np.int64)
     rows = np.zeros((rounds, SLOTS), dtype=np.int32)
@@ -84,21 +84,21 @@ def test_the_same_slates_to_the_same_rounds(
     policy.chooser.draw(menu.first, rows, np.empty((rounds, 3), np.int32), policy.frame.public.view, types)
     rng = np.random.default_rng(0)
     kinds = types.tolist() or [0] * rounds
-    shown = [chosen(found, menu.first + each, kinds[each], rng) for each in range(rounds)]
+    shown = [chosen(result, menu.first + each, kinds[each], rng) for each in range(rounds)]
     np.testing.assert_array_equal(shown, rows)
-    assert found.propensities is not exclusions
+    assert result.propensities is not exclusions
     if exclusions:
         own, ranking = menu.stand_ins
-        assert found.ranking == tuple(ranking.tolist())
-        assert found.lists is not None
+        assert result.ranking == tuple(ranking.tolist())
+        assert result.lists is not None
         assert menu.lists is not None
-        for part, array in zip(msgspec.structs.astuple(found.lists), menu.lists, strict=True):
+        for part, array in zip(msgspec.structs.astuple(result.lists), menu.lists, strict=True):
             assert part == tuple(np.asarray(array).tolist())
-        for each in range(4 if found.own else 0):
-            place = found.groups[each] if kind == "groups" else each
-            assert found.own[place] == tuple(own[each].tolist())
+        for each in range(4 if result.own else 0):
+            place = result.groups[each] if kind == "groups" else each
+            assert result.own[place] == tuple(own[each].tolist())
     else:
-        assert (found.ranking, found.own, found.lists) == ((), (), None)
+        assert (result.ranking, result.own, result.lists) == ((), (), None)
 
 
 @pytest.mark.parametrize(

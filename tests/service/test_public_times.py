@@ -62,12 +62,12 @@ class Onlooker:
     async def look(self) -> dict[str, str]:
         """Everything that can be asked for, and what the log says without its times."""
         await self.app.front.look()
-        found = {page: await self.page(page) for page in self.pages}
+        result = {page: await self.page(page) for page in self.pages}
         lines = map(json.loads, self.log.getvalue().splitlines())
-        found["log"] = str([{key: said for key, said in line.items() if key != "at"} for line in lines])
+        result["log"] = str([{key: said for key, said in line.items() if key != "at"} for line in lines])
         public = Public(self.world.store)  # of somebody who looks for the first time
-        found["new"] = str([vars(view) for view in public.placements()]).replace(str(ITEMS), "")
-        return {page: _without_keys(said) for page, said in found.items()}
+        result["new"] = str([vars(view) for view in public.placements()]).replace(str(ITEMS), "")
+        return {page: _without_keys(said) for page, said in result.items()}
 
     async def page(self, path: str) -> str:
         body = list[bytes]()
@@ -103,7 +103,7 @@ def seen(
     """What can be seen tick by tick, where the trainer gets to its work at some of them."""
     slow = {name: msgspec.structs.replace(each, allowance=ALLOWANCE * TICK) for name, each in places.items()}
     world = World(folder, **slow)
-    onlooker, found = Onlooker(world), list[dict[str, str]]()
+    onlooker, result = Onlooker(world), list[dict[str, str]]()
     trainer: Trainer = world.trainer(world.store)
     patch.setattr(front, "time", type("Frozen", (), {"monotonic": staticmethod(lambda: world.time)}))
 
@@ -115,7 +115,7 @@ def seen(
                 await onlooker.app.front.sing()
             if tick == RETIRE:
                 world.store.add_event(1, "items", msgspec.json.encode({"retire": ITEMS[:2]}), "me")
-            found.append(await onlooker.look())
+            result.append(await onlooker.look())
         await onlooker.app.front.stop()
 
     async def never(self: Front, *_: Any) -> None:
@@ -127,15 +127,15 @@ def seen(
     assert not trainer.failures
     assert not any(each.overruns for each in trainer.placements.values())
     world.store.close()
-    return found
+    return result
 
 
 def at_some(ticks: int, seed: int) -> list[bool]:
     """Ticks at which a trainer gets to its work: the pauses are shorter than its allowance."""
-    coins, found = random.Random(seed), [True]
-    while len(found) < ticks:
-        found += [False] * coins.randrange(ALLOWANCE - 1) + [True]
-    return found[:ticks]
+    coins, result = random.Random(seed), [True]
+    while len(result) < ticks:
+        result += [False] * coins.randrange(ALLOWANCE - 1) + [True]
+    return result[:ticks]
 
 
 def apart(one: list[dict[str, str]], other: list[dict[str, str]]) -> str:

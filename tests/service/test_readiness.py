@@ -35,10 +35,10 @@ def away(*given: object) -> Any:
 
 def lines(written: io.StringIO, *without: str) -> list[dict[str, Any]]:
     """Of the log, without what is always different."""
-    found = [json.loads(line) for line in written.getvalue().splitlines()]
+    result = [json.loads(line) for line in written.getvalue().splitlines()]
     return [
         {name: said for name, said in line.items() if name not in ("at", "trace")}
-        for line in found
+        for line in result
         if line["happened"] not in without
     ]
 
@@ -227,15 +227,15 @@ def test_what_else_fails_is_one_line_with_its_reason_and_answers_are_none(
                 assert (await site.answer(token, click=0)).problem == "busy"
             assert lines(site.written) == logged, "the log does not tell that somebody answered"
             await front._probe()
-        found = lines(site.written)[len(said) :]
-        assert [(each["happened"], each.get("error"), each.get("why")) for each in found] == [
+        result = lines(site.written)[len(said) :]
+        assert [(each["happened"], each.get("error"), each.get("why")) for each in result] == [
             ("fault", "StoreUnavailable", FULL),
             ("fault", "OverflowError", None),
             ("store away", None, reasons.UNLISTED),
         ]
-        assert "leases.py" in found[0]["where"]
-        assert "writer.py" in found[1]["where"]
-        assert all(each["front"] == "front-0" for each in found)
+        assert "leases.py" in result[0]["where"]
+        assert "writer.py" in result[1]["where"]
+        assert all(each["front"] == "front-0" for each in result)
         assert "ann" not in site.written.getvalue()
 
     site.run(work)

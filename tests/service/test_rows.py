@@ -76,8 +76,8 @@ def test_a_row_that_cannot_be_read_keeps_no_other_from_being_stored(tmp_path: Pa
         written = b'[{"token": "%s", "click": 0}, {"click": 1e999}, "\\ud8", [{]' % token.encode()
         assert (await site.ask("POST", "/v1/answers", written)).problem == "json"
         written = written.replace(b", [{]", b"]")
-        found = await site.ask("POST", "/v1/answers", written)
-        assert (found.problem, found.json["refused"]) == ("rows", ["/1/click", "/2"])
+        result = await site.ask("POST", "/v1/answers", written)
+        assert (result.problem, result.json["refused"]) == ("rows", ["/1/click", "/2"])
         assert len(site.kept("shop")) == 1
 
     site.run(work)

@@ -63,8 +63,10 @@ class Shop:
             "Cookie": f"{COOKIE}={key}",
         }
         self._connection.request(method, path, None if body is None else json.dumps(body), head)
-        found = self._connection.getresponse()
-        return Reply(found.status, [each for each in found.getheaders() if each[0] != "date"], found.read())
+        result = self._connection.getresponse()
+        return Reply(
+            result.status, [each for each in result.getheaders() if each[0] != "date"], result.read()
+        )
 
     def close(self) -> None:
         """Let go."""
@@ -216,14 +218,14 @@ def _files(folder: Path) -> list[bytes]:
 
 def _public_columns(path: Path) -> list[bytes]:
     """All that the store has, but for what is sealed."""
-    db, found = sqlite3.connect(path), list[bytes]()
+    db, result = sqlite3.connect(path), list[bytes]()
     for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
         columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
         for column in set(columns) - SEALED.get(table, set()):
             values = db.execute(f"SELECT {column} FROM {table}").fetchall()
-            found += [value if isinstance(value, bytes) else str(value).encode() for (value,) in values]
+            result += [value if isinstance(value, bytes) else str(value).encode() for (value,) in values]
     db.close()
-    return found
+    return result
 
 
 def test_a_file_that_is_replaced_under_a_running_site(tmp_path: Path) -> None:
@@ -276,5 +278,5 @@ def test_a_file_that_is_replaced_under_a_running_site(tmp_path: Path) -> None:
         assert len(acknowledged - {-1}) == kept
         assert set(said[-5:]) == {503}
         assert front.deaths > 1, "it refuses to start on it"
-        found = sqlite3.connect(tmp_path / "newest.db").execute("SELECT round FROM answers").fetchall()
-        assert acknowledged - {-1} <= {number for (number,) in found}
+        result = sqlite3.connect(tmp_path / "newest.db").execute("SELECT round FROM answers").fetchall()
+        assert acknowledged - {-1} <= {number for (number,) in result}

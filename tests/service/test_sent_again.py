@@ -25,11 +25,11 @@ class Lossy(SqliteStore):
     loses = False
 
     def put(self, answers: Sequence[AnswerRow], visits: Sequence[VisitRow] = ()) -> list[Counted]:
-        found = super().put(answers, visits)
+        result = super().put(answers, visits)
         if visits and self.loses:
             self.loses = False
             raise StoreUnavailable("lost")
-        return found
+        return result
 
 
 def shown(site: Site, told: Any) -> Shown:
@@ -44,8 +44,8 @@ async def ask(site: Site, key: str) -> Any:
 
 def deadline(site: Site, number: int) -> float:
     """Of a round, as the trainer has it."""
-    found = [row for row in site.store.leases(site.numbers["shop"], 0) if row.first <= number < row.end]
-    return found[0].expires_at + 2.0
+    result = [row for row in site.store.leases(site.numbers["shop"], 0) if row.first <= number < row.end]
+    return result[0].expires_at + 2.0
 
 
 def told_until(told: Any) -> float:

@@ -40,8 +40,8 @@ def shared(folder: Path, populations: int) -> World:
         world.store.add_population(name, msgspec.json.encode(PopulationFacts(20.0, 1e-6)))
         placed = facts("slate-totals", "bandit")
         placed = msgspec.structs.replace(placed, population=name)
-        found = world.store.add_placement(f"p{number}", name, msgspec.json.encode(placed))
-        world.front[found] = Front(world, found, placed)
+        result = world.store.add_placement(f"p{number}", name, msgspec.json.encode(placed))
+        world.front[result] = Front(world, result, placed)
     return world
 
 
@@ -56,8 +56,8 @@ def led(*trainers: Trainer) -> list[int]:
 
 def one_leader_each(world: World, *trainers: Trainer) -> None:
     """Every population is led by one trainer, as the store says."""
-    found = Counter(name for each in trainers for name in each.led)
-    assert found == Counter(list(world.store.populations()))
+    result = Counter(name for each in trainers for name in each.led)
+    assert result == Counter(list(world.store.populations()))
     for each in trainers:
         for name, population in each.led.items():
             assert world.store.leaders()[name] == Leader(population.epoch, each.name)
@@ -158,7 +158,7 @@ def test_who_follows_on_another_machine_opens_what_was_sealed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its folder has the master key and the last mark; the snapshot is there; answers to the key of before count."""
-    found = learned(monkeypatch)
+    result = learned(monkeypatch)
     world = shared(tmp_path, 1)
     make_master(tmp_path / "keys")
     one = world.trainer(name="trainer one", in_store=True)
@@ -171,7 +171,7 @@ def test_who_follows_on_another_machine_opens_what_was_sealed(
     two = Trainer(
         world.opened(), there, name="trainer two", in_store=True, coins=SameCoins, log=Log(world.written)
     )
-    version, told = world.menu().version, len(found)
+    version, told = world.menu().version, len(result)
     waiting = {row.round for row in world.store.answers(1, 0, 10**9)}
     while not two.led:
         world.play(1, two.step)
@@ -179,7 +179,7 @@ def test_who_follows_on_another_machine_opens_what_was_sealed(
     world.play(30, two.step)
     assert not two.failures
     assert world.menu().version > version
-    assert waiting & set(found[told:]), "answers that were sealed to the one before"
+    assert waiting & set(result[told:]), "answers that were sealed to the one before"
     assert [path.name for path in there.glob("*.key")] == ["master.key"]
 
 
@@ -279,8 +279,8 @@ def test_nothing_is_handed_over_for_the_sake_of_one() -> None:
         leaders = {f"{name}{number}": Leader(1, f"trainer {name}") for name, many in zip("abc", each, strict=True)
                    for number in range(many)}  # fmt: skip
         mine = {name: 1 for name, leader in leaders.items() if leader.name == "trainer c"}
-        found = Sharing("trainer c").look(leaders, leaders, beats, mine, [], 100.0)
-        assert (found.take, len(found.give)) == ([], give), each
+        result = Sharing("trainer c").look(leaders, leaders, beats, mine, [], 100.0)
+        assert (result.take, len(result.give)) == ([], give), each
 
 
 def test_what_nobody_takes_is_soon_taken_by_anybody() -> None:
@@ -406,12 +406,12 @@ def test_a_store_that_is_put_back_between_a_look_and_a_beat_is_known(tmp_path: P
     beats, done = one._store.beats, list[bool]()
 
     def put_back_then() -> Any:
-        found, file = beats(), one._store._file  # type: ignore[attr-defined]
+        result, file = beats(), one._store._file  # type: ignore[attr-defined]
         if not file._db.in_transaction and not done:
             done.append(True)
             with file.writing():
                 file.execute("UPDATE beats SET at = ? WHERE name = 'trainer 0'", older)
-        return found
+        return result
 
     one._store.beats = put_back_then  # type: ignore[method-assign]
     world.time += 3.0

@@ -178,7 +178,7 @@ def test_hostile_bodies_never_break_anything(tmp_path: Path) -> None:
 
 
 def test_pointers_are_made_of_our_own_names_alone() -> None:
-    for said, found in (
+    for said, result in (
         ("Expected `int`, got `str` - at `$.click`", "/click"),
         ("Expected `str` - at `$[3].token`", "/3/token"),
         ("Expected `float` - at `$.wants[...]`", "/wants"),
@@ -186,7 +186,7 @@ def test_pointers_are_made_of_our_own_names_alone() -> None:
         ("Expected `int` - at `$.wants.planted`", "/wants"),
         ("Expected `str` - at `key in $.wants`", "/wants"),
     ):
-        assert pointer(ValidationError(said), FIELDS) == found
+        assert pointer(ValidationError(said), FIELDS) == result
 
 
 def test_what_is_no_request_of_ours_is_a_problem_of_the_list(tmp_path: Path) -> None:
@@ -275,8 +275,8 @@ def test_a_server_with_sockets_logs_our_lines_and_no_others(
             try:
                 with urlopen(
                     Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), head)
-                ) as found:
-                    return found.status, found.read()
+                ) as result:
+                    return result.status, result.read()
             except HTTPError as error:
                 return error.code, error.read()
 

@@ -44,11 +44,11 @@ def test_who_has_a_name_is_shown_a_filler_soon_and_counted_again_once_it_is_back
                 await site.decide("shop", count=20)  # people come, and leases become longer
             before = at_hand.next
             between.cut()
-            found = [await decided("the one whose visit is on its way")]
-            found += await asyncio.gather(*map(decided, people))
+            result = [await decided("the one whose visit is on its way")]
+            result += await asyncio.gather(*map(decided, people))
             assert at_hand.next > before, "there were rounds, and nobody was counted"
-            assert {shown.round for shown, _ in found} == {NO_ROUND}
-            assert max(took for _, took in found) < PATIENCE + SLACK
+            assert {shown.round for shown, _ in result} == {NO_ROUND}
+            assert max(took for _, took in result) < PATIENCE + SLACK
             between.heal()
             until = time.monotonic() + 30
             while (await decided("bea"))[0].round == NO_ROUND:

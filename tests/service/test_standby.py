@@ -107,11 +107,11 @@ def test_a_synchronous_standby_takes_over_and_all_goes_on(tmp_path: Path) -> Non
         began = time.monotonic()
         wait_for(30.0, lambda: more_menus(site.store, there + 3))
         print(f"a menu more after {time.monotonic() - began:.1f} s")
-        found = finished(site)
-        print(found)
-        assert found.faults == []
-        assert found.releases > 4
-        assert found.in_time > 500
+        result = finished(site)
+        print(result)
+        assert result.faults == []
+        assert result.releases > 4
+        assert result.in_time > 500
 
 
 def lags(server: Server) -> bool:

@@ -51,14 +51,14 @@ def value_of(world: World, number: int) -> float:
 
 def learned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The rounds whose answers are handed to learners."""
-    found = list[int]()
+    result = list[int]()
     take_in = Placement._take_in
 
     def watched(self: Placement, lease: Any) -> None:
         answered = self._door.answered
 
         def seen(rounds: Any, rows: Any, types: Any, said: Any) -> None:
-            found.extend(rounds)
+            result.extend(rounds)
             answered(rounds, rows, types, said)
 
         monkeypatch.setattr(self._door, "answered", seen)
@@ -66,13 +66,13 @@ def learned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         monkeypatch.setattr(self._door, "answered", answered)
 
     monkeypatch.setattr(Placement, "_take_in", watched)
-    return found
+    return result
 
 
 def test_answers_in_time_are_read_once_and_others_never(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = learned(monkeypatch)
+    result = learned(monkeypatch)
     world = World(tmp_path, place=KINDS["totals"])
     trainer, leases = world.trainer(world.store), dict[int, float]()
 
@@ -87,8 +87,8 @@ def test_answers_in_time_are_read_once_and_others_never(
     # When it arrived counts, not the tick at which it is stored.
     stored = {n: at for n, (at, _) in world.front[1].said.items()}
     expected = {n for n in settled if n in stored and stored[n] <= leases[n] + deadline}
-    assert len(found) == len(set(found))
-    assert {n for n in found if n in set(settled)} == expected
+    assert len(result) == len(set(result))
+    assert {n for n in result if n in set(settled)} == expected
     assert 0 < len(expected) < len([n for n in settled if n in stored]), "some were late"
 
 
@@ -99,7 +99,7 @@ def test_who_else_is_stored_with_an_answer_does_not_make_it_late(
 
     One that arrived later does not count, nor one that was stored too late for anybody to wait for it.
     """
-    found = learned(monkeypatch)
+    result = learned(monkeypatch)
     world = World(tmp_path, place=KINDS["totals"])
     trainer, front = world.trainer(world.store), world.front.pop(1)
     trainer.step()
@@ -122,7 +122,7 @@ def test_who_else_is_stored_with_an_answer_does_not_make_it_late(
     world.front.clear()
     world.play(8, trainer.step)
     assert trainer.placements[1]._door.settled == lease.end
-    assert found == [early]
+    assert result == [early]
 
 
 @pytest.mark.parametrize("meanwhile", [False, True])
@@ -153,7 +153,7 @@ def test_rounds_that_nobody_was_shown_are_silent(meanwhile: bool, tmp_path: Path
 
 def test_a_longer_lease_settles_those_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lease that was taken later and expired earlier is settled with the one before it; its answers are read."""
-    found = learned(monkeypatch)
+    result = learned(monkeypatch)
     world = World(tmp_path, place=KINDS["totals"])
     trainer, front = world.trainer(world.store), world.front[1]
     trainer.step()
@@ -166,17 +166,17 @@ def test_a_longer_lease_settles_those_after_it(tmp_path: Path, monkeypatch: pyte
         front.show(lease)
     world.store.put([AnswerRow(1, number, front.sealed(said)) for _, number, said in front.late])
     world.play(30, trainer.step)
-    assert sorted(found) == sorted(front.said)
+    assert sorted(result) == sorted(front.said)
     policy: Any = trainer.placements[1].learner.policy
     heard = sum(said.payoff or 0.0 for _, said in front.said.values())
-    assert policy._counts.exact().sum() == pytest.approx(heard, abs=len(found) / 1024)
+    assert policy._counts.exact().sum() == pytest.approx(heard, abs=len(result) / 1024)
 
 
 def test_what_is_stored_for_an_answer_may_be_anything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other placements, other rounds, cut, foreign or plain bytes: nothing of it counts, and nothing fails."""
-    found = learned(monkeypatch)
+    result = learned(monkeypatch)
     world = World(tmp_path, place=KINDS["totals"])
     trainer, front = world.trainer(world.store), world.front[1]
     world.play(6, trainer.step)
@@ -208,11 +208,11 @@ def test_what_is_stored_for_an_answer_may_be_anything(
     world.front.clear()
     world.play(20, trainer.step)
     assert not trainer.failures
-    assert {each - n for each in found if each >= n} == {10}
+    assert {each - n for each in result if each >= n} == {10}
 
 
 def test_a_lost_key_means_that_nobody_said_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = learned(monkeypatch)
+    result = learned(monkeypatch)
     world = World(tmp_path, place=KINDS["totals"])
     trainer = world.trainer(world.store)
     world.play(6, trainer.step)
@@ -223,10 +223,10 @@ def test_a_lost_key_means_that_nobody_said_anything(tmp_path: Path, monkeypatch:
     world.front.clear()
     world.play(20, trainer.step)
     assert not trainer.failures
-    assert not found
+    assert not result
     world.front.update(front)
     world.play(30, trainer.step)
-    assert found, "with the next key it goes on"
+    assert result, "with the next key it goes on"
 
 
 HERS = 30
@@ -446,17 +446,17 @@ def test_menus_take_effect_at_ticks_after_the_allowance(tmp_path: Path) -> None:
     said = facts("overlap-greedy", "full", allowance=4 * TICK, tick=2 * TICK)
     world = World(tmp_path, place=said)
     trainer = world.trainer(world.store)
-    found = dict[int, tuple[float, float]]()
+    result = dict[int, tuple[float, float]]()
 
     def step() -> None:
         trainer.step()
         for row in world.store.menus(1):
-            found.setdefault(row.version, (row.effective_at, trainer.placements[1]._settles))
+            result.setdefault(row.version, (row.effective_at, trainer.placements[1]._settles))
 
     world.play(50, step)
-    assert len(found) > 4
-    del found[1]  # before anybody came
-    for effective, settled in found.values():
+    assert len(result) > 4
+    del result[1]  # before anybody came
+    for effective, settled in result.values():
         assert effective % said.tick == 0
         assert settled + said.allowance <= effective < settled + said.allowance + said.tick
     assert trainer.placements[1].overruns == 0

@@ -32,17 +32,17 @@ def _same_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("setbacks", [False, True])
 def test_one_person_is_seen_in_her_release_alone(setbacks: bool, tmp_path: Path) -> None:
-    found = [pair(tmp_path, "totals", seed, (NOTHING, MUCH), setbacks=setbacks) for seed in (1, 4)]
-    assert [each.leak for each in found] == ["", ""]
-    assert max(each.used for each in found) == 1.0, "so much is charged for"
+    result = [pair(tmp_path, "totals", seed, (NOTHING, MUCH), setbacks=setbacks) for seed in (1, 4)]
+    assert [each.leak for each in result] == ["", ""]
+    assert max(each.used for each in result) == 1.0, "so much is charged for"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_she_does_nobody_sees_more_than_is_charged(kind: str, tmp_path: Path) -> None:
-    found = [pair(tmp_path, kind, seed, setbacks=seed % 4 == 0) for seed in range(150)]
-    assert [(seed, each.leak) for seed, each in enumerate(found) if each.leak] == []
-    assert sum(each.released for each in found) > 20
+    result = [pair(tmp_path, kind, seed, setbacks=seed % 4 == 0) for seed in range(150)]
+    assert [(seed, each.leak) for seed, each in enumerate(result) if each.leak] == []
+    assert sum(each.released for each in result) > 20
 
 
 # Planted faults.
@@ -115,9 +115,9 @@ def what_cannot_be_read_is_an_error(patch: pytest.MonkeyPatch) -> None:
     opened = AnswerReader._opened
 
     def strict(self: AnswerReader, row: AnswerRow) -> Any:
-        if (found := opened(self, row)) is None:
+        if (result := opened(self, row)) is None:
             raise ValueError("no answer")
-        return found
+        return result
 
     patch.setattr(AnswerReader, "_opened", strict)
 
@@ -160,9 +160,9 @@ FAULTS: tuple[tuple[Plant, tuple[Hers, Hers] | None, bool], ...] = (
 def test_planted_faults_are_found(fault: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plant, worlds, setbacks = FAULTS[fault]
     plant(monkeypatch)
-    found: Found | None = None
+    result: Found | None = None
     for seed in range(30):
-        found = pair(tmp_path, "totals", seed, worlds, setbacks=setbacks)
-        if found.leak:
+        result = pair(tmp_path, "totals", seed, worlds, setbacks=setbacks)
+        if result.leak:
             return
-    pytest.fail(f"nothing was seen of it: {found}")
+    pytest.fail(f"nothing was seen of it: {result}")

@@ -95,12 +95,15 @@ def test_the_api_refuses_it_and_names_the_field(tmp_path: Path, monkeypatch: pyt
         for field, several in FACTS.items():
             for given in several:
                 wrong = GOOD | {field: given}
-                found = await make("placements", {"name": "home", "facts": wrong})
-                assert (found.problem, found.json["pointer"]) == ("field", f"/facts/{field}"), (field, given)
+                result = await make("placements", {"name": "home", "facts": wrong})
+                assert (result.problem, result.json["pointer"]) == ("field", f"/facts/{field}"), (
+                    field,
+                    given,
+                )
         for field, several in BUDGETS.items():
             for given in several:
-                found = await make("populations", {"name": "guests", field: given})
-                assert (found.problem, found.json["pointer"]) == ("field", f"/{field}"), (field, given)
+                result = await make("populations", {"name": "guests", field: given})
+                assert (result.problem, result.json["pointer"]) == ("field", f"/{field}"), (field, given)
         assert (await make("placements", {"name": "home", "facts": GOOD})).status == 201
 
     site.run(work)

@@ -94,8 +94,8 @@ def test_a_hostile_row_fails_itself_alone() -> None:
     async def work(store: Slow, writer: Writer) -> None:
         kept = [writer.keep([row(number, b"hostile" if number == 3 else b"x")]) for number in range(6)]
         store.go.set()
-        found = await asyncio.gather(*kept, return_exceptions=True)
-        assert [isinstance(each, StoreUnavailable) for each in found] == [number == 3 for number in range(6)]
+        result = await asyncio.gather(*kept, return_exceptions=True)
+        assert [isinstance(each, StoreUnavailable) for each in result] == [number == 3 for number in range(6)]
         assert sorted(each.round for group in store.groups for each in group) == [0, 1, 2, 4, 5]
 
     run(work)
@@ -106,8 +106,8 @@ def test_with_the_store_away_everybody_is_told_so_and_it_goes_on_afterwards() ->
         store.away = True
         kept = [writer.keep([row(number)]) for number in range(3)]
         store.go.set()
-        found = await asyncio.gather(*kept, return_exceptions=True)
-        assert all(isinstance(each, StoreUnavailable) for each in found)
+        result = await asyncio.gather(*kept, return_exceptions=True)
+        assert all(isinstance(each, StoreUnavailable) for each in result)
         store.away = False
         await writer.keep([row(9)])
         assert [each.round for group in store.groups for each in group] == [9]

@@ -134,10 +134,10 @@ class Side:
             self.marks.left = -1
 
     def lease(self, front: int, count: int, seconds: float, report: Report | None) -> Lease | None:
-        found = self.stores[front].lease(1, count, seconds, report)
+        result = self.stores[front].lease(1, count, seconds, report)
         for row in self.stores[front].menus(1, max(self.menus, default=0)):
             self.menus[row.version] = msgspec.json.decode(row.body, type=PublicMenu)
-        return found
+        return result
 
     def shown(self, number: int, version: int, type_: int, excludes: bool) -> Shown:
         slate = chosen(self.menus[version], number, type_, np.random.default_rng(number))
@@ -220,22 +220,22 @@ class Side:
 
     def view(self) -> dict[str, Any]:
         """All that anybody may see; of the database, all columns that are not sealed and not inside the wall."""
-        rows, found = self.stores[0]._file.rows, dict[str, Any]()
+        rows, result = self.stores[0]._file.rows, dict[str, Any]()
         tables = (
             "trainers", "beats", "populations", "placements", "counters", "events", "requests", "leases", "ledger",
             "releases",
         )  # fmt: skip
         for table in tables:
-            found[table] = rows(f"SELECT * FROM {table}")
-        found["menus"] = [
+            result[table] = rows(f"SELECT * FROM {table}")
+        result["menus"] = [
             (*rest, {key: value for key, value in json.loads(body).items() if key != "seal"})
             for *rest, body in rows("SELECT placement, version, first, past, effective_at, body FROM menus")
         ]
-        found["now"] = self.stores[0].now()
-        found["failures"] = dict(self.trainer.failures)
-        found["overruns"] = {number: each.overruns for number, each in self.trainer.placements.items()}
-        found["snapshots"] = rows("SELECT DISTINCT placement, version FROM snapshot_parts")
-        return found
+        result["now"] = self.stores[0].now()
+        result["failures"] = dict(self.trainer.failures)
+        result["overruns"] = {number: each.overruns for number, each in self.trainer.placements.items()}
+        result["snapshots"] = rows("SELECT DISTINCT placement, version FROM snapshot_parts")
+        return result
 
 
 class Found(NamedTuple):

@@ -72,9 +72,9 @@ def repeat_noise(monkeypatch: pytest.MonkeyPatch) -> Watched:
             watched.marks.reached("to be drawn")
             return draw()
 
-        found = once(self, part, begun, secret)
+        result = once(self, part, begun, secret)
         watched.marks.reached("entered")
-        return found
+        return result
 
     monkeypatch.setattr(Paid, "once", named)
     return watched

@@ -60,7 +60,7 @@ def by_name(simulation: Simulation) -> dict[str, Hits]:
 
 
 def test_hits_are_payoffs_of_as_many_people_as_come_in_a_day() -> None:
-    found, today = by_name(shop()), A_DAY * payoffs((1, 2)).mean()
+    result, today = by_name(shop()), A_DAY * payoffs((1, 2)).mean()
     first = max(range(6), key=lambda item: WANTS[:, item].mean())
     second = max(set(range(6)) - {first}, key=lambda item: payoffs((first, item)).mean())
     without = A_DAY * mean_of("nonprivate")
@@ -72,21 +72,21 @@ def test_hits_are_payoffs_of_as_many_people_as_come_in_a_day() -> None:
         "today's slate": today,
         "random slates": A_DAY * mean_of("random"),
     }
-    assert {who: one.hits for who, one in found.items()} == pytest.approx(wanted)
-    assert list(found) == list(wanted), "hindsight first, chance last"
-    costs = {who: one.cost for who, one in found.items() if one.cost is not None}
+    assert {who: one.hits for who, one in result.items()} == pytest.approx(wanted)
+    assert list(result) == list(wanted), "hindsight first, chance last"
+    costs = {who: one.cost for who, one in result.items() if one.cost is not None}
     assert costs == pytest.approx({who: without - wanted[who] for who in ("private, ε 0.5", "private, ε 5")})
-    gains = {who: one.gain for who, one in found.items() if one.gain is not None}
+    gains = {who: one.gain for who, one in result.items() if one.gain is not None}
     assert gains == pytest.approx(
         {who: hits - today for who, hits in wanted.items() if who != "today's slate"}
     )
 
 
 def test_hindsight_stands_in_for_who_was_not_run() -> None:
-    found = by_name(shop(("private",)))
-    cost, best = found["private, ε 5"].cost, found["greedy in hindsight"].hits
-    assert cost == pytest.approx(best - found["private, ε 5"].hits)
-    assert found["random slates"].hits == pytest.approx(A_DAY * shop().benchmarks.random)
+    result = by_name(shop(("private",)))
+    cost, best = result["private, ε 5"].cost, result["greedy in hindsight"].hits
+    assert cost == pytest.approx(best - result["private, ε 5"].hits)
+    assert result["random slates"].hits == pytest.approx(A_DAY * shop().benchmarks.random)
     assert "what hindsight earns more" in hits_said(shop(("private",)), PerDay(A_DAY))
     assert "what nonprivate earns more" in hits_said(shop(), PerDay(A_DAY))
 

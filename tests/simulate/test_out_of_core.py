@@ -83,8 +83,8 @@ def test_a_mapped_file_gives_the_rows_of_the_file(
     asked: dict[str, Any] = {"slots": 3, "seeds": 2, "jobs": 1, "feedback": feedback, "today": [0, 1, 2]}
     asked |= {"learners": learners} | more
     whole = sweep(dim.read(shop, n_items=ITEMS, round="person"), **asked).simulations
-    found = sweep(mapped(shop, monkeypatch), **asked).simulations
-    for one, other in zip(whole, found, strict=True):
+    result = sweep(mapped(shop, monkeypatch), **asked).simulations
+    for one, other in zip(whole, result, strict=True):
         assert rows(other) == rows(one)
         assert other.benchmarks.greedy == one.benchmarks.greedy
         assert other.benchmarks.random == one.benchmarks.random
@@ -100,11 +100,11 @@ def test_the_table_is_that_of_the_file(
     few = written(tmp_path / "few.parquet", people=60)
     whole = dim.read(few, family, n_items=ITEMS, round="person")
     monkeypatch.setattr(mapped_module, "TOGETHER", many)
-    found = out_of_core(few, family, n_items=ITEMS)
-    found.check()
-    assert fingerprint(found) == fingerprint(whole)
+    result = out_of_core(few, family, n_items=ITEMS)
+    result.check()
+    assert fingerprint(result) == fingerprint(whole)
     for mine, theirs in zip(
-        found.family.rows(found.table, ITEMS), whole.family.rows(whole.table, ITEMS), strict=True
+        result.family.rows(result.table, ITEMS), whole.family.rows(whole.table, ITEMS), strict=True
     ):
         np.testing.assert_array_equal(mine.indptr, theirs.indptr)
         np.testing.assert_array_equal(mine.indices, theirs.indices)
@@ -141,7 +141,7 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
 def test_one_command_with_people_on_a_real_cluster(shop: Path, tmp_path: Path) -> None:
     told = [sys.executable, "-m", "diminuendo", "simulate", str(shop), "--items", str(ITEMS), "--slots", "3"]
     told += ["--seeds", "2", "--learners", "private,random"]
-    found = {}
+    result = {}
     for name, more in {
         "whole": ["--round", "person"],
         "ray": ["--out-of-core", "--ray", "local"],
@@ -154,11 +154,11 @@ def test_one_command_with_people_on_a_real_cluster(shop: Path, tmp_path: Path) -
             timeout=300,
         )
         table = pyarrow.parquet.read_table(out / "results.parquet").to_pylist()
-        found[name] = [
+        result[name] = [
             row | {"seconds": nan} for row in sorted(table, key=lambda row: (row["learner"], row["seed"]))
         ]
         assert (out / "report.html").is_file()
-    assert str(found["ray"]) == str(found["whole"])
+    assert str(result["ray"]) == str(result["whole"])
 
 
 WATCHED = """

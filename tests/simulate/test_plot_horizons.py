@@ -30,9 +30,9 @@ def test_a_power_of_t_is_found() -> None:
 
 
 def test_the_interval_of_an_exponent_is_that_of_the_runs() -> None:
-    found, half = exponent(HORIZONS, powers(0.4, 0.6))
+    result, half = exponent(HORIZONS, powers(0.4, 0.6))
     # Two runs: Student's t with one degree of freedom, tan(.475 pi), times the standard error, .1.
-    assert found == pytest.approx(0.5)
+    assert result == pytest.approx(0.5)
     assert half == pytest.approx(0.1 * np.tan(0.475 * np.pi))
     assert np.isnan(exponent(HORIZONS, powers(0.5))[1])
 

@@ -66,23 +66,23 @@ def test_everybody_can_tell_learners_apart() -> None:
 
 def test_no_two_learners_look_alike() -> None:
     names = ["private", "paper", "fi-dp", "nonprivate", "random", *"abcdefghij"]
-    found = line_styles(names)
-    assert len(set(found.values())) == len(names)
-    assert len({(look.marker, look.line) for look in found.values()}) == len(names), "also without colours"
+    result = line_styles(names)
+    assert len(set(result.values())) == len(names)
+    assert len({(look.marker, look.line) for look in result.values()}) == len(names), "also without colours"
     assert line_styles(["x", "private"])["private"] == KNOWN["private"] == LineStyle(COLOURS[0], "o", "-")
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_names_stand_apart_and_near_their_lines(at: list[float]) -> None:
     apart, wished = 0.1, sorted(at)
-    found = spread(wished, apart, 0.0, 1.0)
-    assert len(found) == len(at)
-    assert all(b - a >= apart - 1e-9 for a, b in itertools.pairwise(found))
-    assert found[0] >= -1e-9
-    assert found[-1] <= 1 + 1e-9
+    result = spread(wished, apart, 0.0, 1.0)
+    assert len(result) == len(at)
+    assert all(b - a >= apart - 1e-9 for a, b in itertools.pairwise(result))
+    assert result[0] >= -1e-9
+    assert result[-1] <= 1 + 1e-9
     if all(b - a >= apart for a, b in itertools.pairwise(wished)):
-        np.testing.assert_allclose(found, wished, atol=1e-12)
-    assert max(abs(a - b) for a, b in zip(found, wished, strict=True)) <= apart * len(at)
+        np.testing.assert_allclose(result, wished, atol=1e-12)
+    assert max(abs(a - b) for a, b in zip(result, wished, strict=True)) <= apart * len(at)
 
 
 def test_bands_are_students() -> None:

@@ -68,12 +68,12 @@ class Read(HTMLParser):
 
 def outside(attributes: Iterable[tuple[str, str]], styles: str = "") -> list[str]:
     """What would be fetched from elsewhere: by attributes (name, value), and by style sheets."""
-    found = re.findall(r"url\(\s*[\"']?([^\"')]+)", styles) + ["@import"] * styles.count("@import")
+    result = re.findall(r"url\(\s*[\"']?([^\"')]+)", styles) + ["@import"] * styles.count("@import")
     for name, value in attributes:
-        found += (
+        result += (
             [value] if name.rpartition("}")[2] in FETCH else re.findall(r"url\(\s*[\"']?([^\"')]+)", value)
         )
-    return [address for address in found if not address.startswith(("#", "data:"))]
+    return [address for address in result if not address.startswith(("#", "data:"))]
 
 
 @pytest.fixture(scope="module")
@@ -122,9 +122,9 @@ def test_names_stay_names(read: Read) -> None:
 
 def test_all_figures_are_there_as_files_too(page: Path, read: Read) -> None:
     for kind in ("png", "svg"):
-        found = {path.stem.split("-taste-i-")[1] for path in (page.parent / "figures").glob(f"*.{kind}")}
+        result = {path.stem.split("-taste-i-")[1] for path in (page.parent / "figures").glob(f"*.{kind}")}
         learners = ("private", "nonprivate", "fi-dp", "paper")
-        assert found == {"payoff", "regret", "price", "runs", "budget", "arrival-private"} | {
+        assert result == {"payoff", "regret", "price", "runs", "budget", "arrival-private"} | {
             f"slates-{name}" for name in learners
         }
     assert len(pictures(read)) == 10
@@ -240,9 +240,9 @@ def test_the_command_gives_the_same_numbers(tmp_path: Path) -> None:
     assert words[0] == "diminuendo"
     out = CliRunner().invoke(app, [*words[1:], "--jobs", "1", "--json", str(tmp_path / "again.json")])
     assert out.exit_code == 0, out.output
-    found = json.loads((tmp_path / "again.json").read_text())
+    result = json.loads((tmp_path / "again.json").read_text())
     keys = ("learner", "seed", "epsilon", "mean_payoff")
-    assert [tuple(row[key] for key in keys) for row in found["results"]] == [
+    assert [tuple(row[key] for key in keys) for row in result["results"]] == [
         tuple(getattr(run, key) for key in keys) for run in wanted.results
     ]
 
@@ -253,13 +253,13 @@ def test_a_page_and_the_command_say_whether_anybody_answered(capsys: pytest.Capt
     silent = People(missing, np.zeros((many, 4)))
     eager = People(missing, np.ones((many, 4)))
     for people, state in ((silent, "no signal"), (eager, "ok")):
-        found = simulate(
+        result = simulate(
             people, slots=2, feedback="bandit", learners=["private", "random"], epsilon=10.0, seeds=2
         )
         said = f"Health, from published rewards: private {state} in 2 of 2 runs."
-        assert health_said(found).startswith(said)
-        assert ("Check that feedback is sent" in health_said(found)) == (state == "no signal")
-        assert health_said(found) in Read(section(found, [], "one", alone=True, notice="")).words
-        _show(Sweep([found]), None, None)
+        assert health_said(result).startswith(said)
+        assert ("Check that feedback is sent" in health_said(result)) == (state == "no signal")
+        assert health_said(result) in Read(section(result, [], "one", alone=True, notice="")).words
+        _show(Sweep([result]), None, None)
         assert said in " ".join(capsys.readouterr().out.split())
     assert health_said(simulate(eager[:30], slots=2, learners="random", seeds=1)) == ""

@@ -40,8 +40,8 @@ def small() -> Simulation:
 
 def rows_of(page: str, caption: str) -> list[list[str]]:
     """The cells of the table whose caption begins so, as text."""
-    (found,) = [part for part in page.split("<table")[1:] if re.search(rf"<caption>{caption}", part)]
-    body = found.split("<tbody>")[1].split("</tbody>")[0]
+    (result,) = [part for part in page.split("<table")[1:] if re.search(rf"<caption>{caption}", part)]
+    body = result.split("<tbody>")[1].split("</tbody>")[0]
     lines = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line) for line in body.split("</tr>")[:-1]]
     return [[unescape(re.sub(r"</?b>", "", cell)) for cell in line] for line in lines]
 
@@ -123,13 +123,13 @@ def test_names_stay_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("private", mostly_slow([False, True], [True]))
 def test_the_page_says_whether_contexts_are_hidden(private: bool, tmp_path: Path) -> None:
-    found = simulate(crowd(private=private), slots=2, learners=["private", "random"], seeds=1)
-    page = write_report(Sweep([found]), tmp_path).read_text()
+    result = simulate(crowd(private=private), slots=2, learners=["private", "random"], seeds=1)
+    page = write_report(Sweep([result]), tmp_path).read_text()
     assert ("Here they are private" in page) == private
     assert ("Here they are public" in page) != private
     assert ("This is joint (1, 0.000001)-differential privacy" in page) == private
-    assert ("--private-context" in command(found)) == private
-    assert "--context '<i>'" in command(found)
+    assert ("--private-context" in command(result)) == private
+    assert "--context '<i>'" in command(result)
 
 
 def test_words_of_a_table_stand_left() -> None:
@@ -144,8 +144,8 @@ def test_values_of_several_columns_are_told_apart() -> None:
     assert people.types is not None
     unknown = people.with_contexts(Contexts(group=3, chance=3), np.full((300, 2), -1))
     people.types[:5] = unknown.types[:5]  # type: ignore[index]
-    found = simulate(people, slots=2, learners="private-separate", seeds=1)
-    rows = rows_of(contexts_section(found), "Reward per user")
+    result = simulate(people, slots=2, learners="private-separate", seeds=1)
+    rows = rows_of(contexts_section(result), "Reward per user")
     named = [row[0] for row in rows]
     assert sorted(named) == sorted(
         f"{column} {value}" for column in ("group", "chance") for value in (*"012", "not known")

@@ -32,8 +32,8 @@ def made(name: str, visits: int = 1, seed: int = 1) -> Learner:
 
 
 def totals(records: list[dict[str, Any]]) -> Floats:
-    found: Floats = np.array([record["shares"] for record in records]).sum(axis=0)
-    return found
+    result: Floats = np.array([record["shares"] for record in records]).sum(axis=0)
+    return result
 
 
 def whole(unit: str, delta: float) -> float:

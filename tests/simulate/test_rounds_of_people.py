@@ -17,9 +17,9 @@ from diminuendo.simulate.task import Baseline, Run, StreamSlice, fingerprint, wh
 
 
 def people(persons: list[int] | None) -> dim.People:
-    found = dim.People(dim.NoisyOr(), [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]], name="shop")
-    found.persons = None if persons is None else np.array(persons)
-    return found
+    result = dim.People(dim.NoisyOr(), [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]], name="shop")
+    result.persons = None if persons is None else np.array(persons)
+    return result
 
 
 def test_results_are_kept_by_whose_rounds_they_are() -> None:
@@ -87,8 +87,8 @@ def test_private_learners_learn_from_as_many_rounds_of_a_person_as_are_asked_for
 
 @pytest.mark.parametrize("persons", [[0, 1, 0, 1], None])
 def test_the_report_says_where_people_in_its_pictures_are_rounds(persons: list[int] | None) -> None:
-    found = simulate(people(persons), slots=1, learners="random", seeds=1)
-    assert ("count every round as a user" in lead(found)) == (persons is not None)
+    result = simulate(people(persons), slots=1, learners="random", seeds=1)
+    assert ("count every round as a user" in lead(result)) == (persons is not None)
 
 
 def test_what_was_read_is_in_the_record() -> None:
@@ -97,8 +97,8 @@ def test_what_was_read_is_in_the_record() -> None:
         "sku": ["x", "y", "x"],
         "day": ["2024-05-01", "2024-05-02", "2024-05-01"],
     }
-    found = describe(dim.from_table(table, columns=("user", "sku"), time="day", round="day"))
-    assert (found["rounds"], found["people"]) == (3, 2)
-    assert found["read"]["round"] == "day"
+    result = describe(dim.from_table(table, columns=("user", "sku"), time="day", round="day"))
+    assert (result["rounds"], result["people"]) == (3, 2)
+    assert result["read"]["round"] == "day"
     assert "people" not in describe(people(None))
     assert "read" not in describe(people(None))

@@ -69,14 +69,14 @@ def test_what_was_shown_when_by_hand() -> None:
     )
     long = np.tile(np.arange(40, dtype=np.int32), 30)[:, None]
     long[600:] = 7
-    found = most_shown(long, 40)
-    assert len(found.items) == SHOWN_ITEMS
-    assert len(found.ends) == SHOWN_STRETCHES
-    assert found.items[0] == 7
+    result = most_shown(long, 40)
+    assert len(result.items) == SHOWN_ITEMS
+    assert len(result.ends) == SHOWN_STRETCHES
+    assert result.items[0] == 7
     wide = np.tile(np.arange(20, dtype=np.int32), (50, 1))
     assert most_shown(wide, 40).shares == [[1.0] * 50] * 20, "what everybody was shown is there, however many"
-    assert found.shares[0][:30] == pytest.approx([0.0, 0.05] * 15, abs=0.05)
-    assert found.shares[0][30:] == [1.0] * 30
+    assert result.shares[0][:30] == pytest.approx([0.0, 0.05] * 15, abs=0.05)
+    assert result.shares[0][30:] == [1.0] * 30
 
 
 def test_the_curve_is_the_payoff_so_far() -> None:
@@ -87,18 +87,18 @@ def test_the_curve_is_the_payoff_so_far() -> None:
 
 
 def test_who_plays_and_what_was_asked_for() -> None:
-    found = simulate(PEOPLE, slots=3, learners=["private", "nonprivate"], epsilon=[0.5, 2.0], seeds=2)
-    asked = [(run.learner, run.played_by, run.asked_epsilon, run.seed) for run in found.results]
+    result = simulate(PEOPLE, slots=3, learners=["private", "nonprivate"], epsilon=[0.5, 2.0], seeds=2)
+    asked = [(run.learner, run.played_by, run.asked_epsilon, run.seed) for run in result.results]
     assert asked == [
         *(("private", "overlap-greedy", epsilon, seed) for epsilon in (0.5, 2.0) for seed in (0, 1)),
         *(("nonprivate", "hedge", None, seed) for seed in (0, 1)),
     ], "one run of a learner that does not listen to epsilon serves all of them"
-    assert found.epsilons == [0.5, 2.0]
-    assert {name: len(runs) for name, runs in found.by_learner(2.0).items()} == {
+    assert result.epsilons == [0.5, 2.0]
+    assert {name: len(runs) for name, runs in result.by_learner(2.0).items()} == {
         "private": 2,
         "nonprivate": 2,
     }
-    assert all(run.epsilon == pytest.approx(run.asked_epsilon) for run in found.by_learner()["private"])
+    assert all(run.epsilon == pytest.approx(run.asked_epsilon) for run in result.by_learner()["private"])
     bandit = simulate(PEOPLE, slots=3, learners="nonprivate", feedback="bandit", epsilon=[0.5, 2.0], seeds=1)
     assert [run.asked_epsilon for run in bandit.results] == [0.5, 2.0], "this twin plans by its epsilon"
 
@@ -172,8 +172,8 @@ def test_bandit_learners_run_and_explore() -> None:
 
 
 def test_tables() -> None:
-    found = simulate(PEOPLE, slots=3, seeds=2)
-    assert as_table(found).row_count == 4
+    result = simulate(PEOPLE, slots=3, seeds=2)
+    assert as_table(result).row_count == 4
 
 
 def test_the_interval_is_students() -> None:
@@ -184,9 +184,9 @@ def test_the_interval_is_students() -> None:
 
 
 def test_nobody_wants_anything() -> None:
-    found = simulate(People(NoisyOr(), np.zeros((30, 4))), slots=2, seeds=1)
-    assert found.benchmarks.greedy.value == 0
-    assert as_table(found).row_count == 4
+    result = simulate(People(NoisyOr(), np.zeros((30, 4))), slots=2, seeds=1)
+    assert result.benchmarks.greedy.value == 0
+    assert as_table(result).row_count == 4
 
 
 def test_senseless_requests() -> None:

@@ -93,9 +93,9 @@ def test_what_is_kept_for_each_type() -> None:
     assert people.contexts is not None
     slates = np.stack([people.types % 3, 3 + people.types], axis=1).astype(np.int32)
     payoffs = people.values(slates)
-    found = for_each_type(people, slates, payoffs, None)
-    assert found["use"] == "separate"
-    for kind in found["shown"]:
+    result = for_each_type(people, slates, payoffs, None)
+    assert result["use"] == "separate"
+    for kind in result["shown"]:
         number = people.contexts.type_of(kind["context"])
         rows = people.types == number
         assert kind["people"] == rows.sum()
@@ -108,8 +108,8 @@ def test_what_is_kept_for_each_value_of_several_columns() -> None:
     contexts = Contexts(x=["a", "b"], y=3)
     people = taste_groups(6, 4, groups=2, items_per_group=2)
     people = people.with_contexts(contexts, np.array([[0, 0], [0, 1], [0, -1], [1, 1], [1, 1], [-1, 1]]))
-    found = for_each_value(people, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), "payoff")
-    kept = [(one["column"], one["value"], one["people"], round(one["payoff"], 9)) for one in found]
+    result = for_each_value(people, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), "payoff")
+    kept = [(one["column"], one["value"], one["people"], round(one["payoff"], 9)) for one in result]
     assert kept == [
         ("x", "a", 3, 0.2),
         ("x", "b", 2, 0.45),
@@ -212,14 +212,14 @@ def test_names_that_need_contexts_are_refused_without_them() -> None:
 
 @pytest.mark.parametrize("feedback", FEEDBACKS[1:])
 def test_separate_learners_for_payoffs_and_clicks(feedback: FeedbackKind) -> None:
-    found = simulate(
+    result = simulate(
         crowd(people=600),
         slots=2,
         learners=["private", "private-separate"],
         feedback=feedback,
         seeds=1,
     )
-    first, second = found.results
+    first, second = result.results
     assert (first.contexts["use"], second.contexts["use"]) == ("slates by type", "separate")
     assert first.mean_payoff != second.mean_payoff
     assert second.epsilon is not None

@@ -32,21 +32,23 @@ def fits(slate: tuple[int, ...]) -> bool:
 
 
 def test_hindsight_and_chance_keep_to_the_rules() -> None:
-    found = benchmarks(PEOPLE, 3, rules=RULES)
+    result = benchmarks(PEOPLE, 3, rules=RULES)
     best = max(worth((1, *two)) for two in combinations((0, 2, 3, 4, 5), 2) if fits((1, *two)))
-    assert found.optimum.lower == found.optimum.upper == pytest.approx(best)
+    assert result.optimum.lower == result.optimum.upper == pytest.approx(best)
     assert best < max(worth(three) for three in combinations(range(6), 3)), "rules cost something here"
     first = max((0, 2, 3, 4, 5), key=lambda item: worth((1, item)))
     others = [item for item in (0, 2, 3, 4, 5) if item != first and fits((1, first, item))]
     second = max(others, key=lambda item: worth((1, first, item)))
-    assert found.greedy.value == pytest.approx(worth((1, first, second)))
+    assert result.greedy.value == pytest.approx(worth((1, first, second)))
     # Chance: the second slot shows each of five items as often, the third each of those that then still fit.
     each: dict[int, list[float]] = {}
     for a, b in permutations((0, 2, 3, 4, 5), 2):
         if fits((1, a, b)):
             each.setdefault(a, []).append(worth((1, a, b)))
     chance = np.mean([np.mean(values) for values in each.values()])
-    assert found.random == pytest.approx(chance, abs=0.02), "5 deviations of 4,000 payoffs that differ by .25"
+    assert result.random == pytest.approx(chance, abs=0.02), (
+        "5 deviations of 4,000 payoffs that differ by .25"
+    )
     assert abs(benchmarks(PEOPLE, 3).random - chance) > 0.04, "without rules it would be noticed"
 
 

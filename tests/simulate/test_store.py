@@ -31,9 +31,9 @@ ROOT = Path(__file__).parents[2]
 
 def rows(out: Path) -> dict[str, dict[str, Any]]:
     """The table by key, without times; no key twice."""
-    found = pq.read_table(out / "results.parquet").drop_columns(["seconds"]).to_pylist()
-    assert len({row["key"] for row in found}) == len(found)
-    return {row["key"]: row for row in found}
+    result = pq.read_table(out / "results.parquet").drop_columns(["seconds"]).to_pylist()
+    assert len({row["key"] for row in result}) == len(result)
+    return {row["key"]: row for row in result}
 
 
 def timeless(found: Simulation) -> list[Any]:
@@ -188,8 +188,8 @@ def test_kept_runs_belong_to_one_stream_only(tmp_path: Path) -> None:
     assert other.results[0].mean_payoff == 0
     for worth in (0.2, 0.4):  # functions cannot be told from others, so they are not kept
         functions = Functions([lambda s, worth=worth: worth if s else 0.0] * 20, 3)  # type: ignore[misc]
-        found = simulate(functions, slots=1, learners=["random"], seeds=1, out=tmp_path)
-        assert found.results[0].mean_payoff == pytest.approx(worth)
+        result = simulate(functions, slots=1, learners=["random"], seeds=1, out=tmp_path)
+        assert result.results[0].mean_payoff == pytest.approx(worth)
     assert len(rows(tmp_path)) == 2
 
 
@@ -215,15 +215,15 @@ def _deadly(tasks: Any, streams: Any, tick: Any, count: int) -> Any:
 
 def children(parent: int, named: str = "") -> list[int]:
     """Processes that `parent` started."""
-    found = []
+    result = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             started_by = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
             if started_by == parent and named in (entry / "cmdline").read_text():
-                found.append(int(entry.name))
+                result.append(int(entry.name))
         except OSError:  # it has just ended
             continue
-    return found
+    return result
 
 
 @pytest.mark.slow

@@ -182,23 +182,23 @@ def printed(found: Sweep) -> str:
 
 
 def test_tables_do_not_say_less_than_is_proved() -> None:
-    found = simulate(ONE, slots=2, learners="fi-dp", seeds=1)
-    one = replace(found.results[0], epsilon=1.04, delta=1.4e-6)
-    assert "ε=1.04 δ=1.4e-6" in printed(Sweep([replace(found, results=[one])]))
+    result = simulate(ONE, slots=2, learners="fi-dp", seeds=1)
+    one = replace(result.results[0], epsilon=1.04, delta=1.4e-6)
+    assert "ε=1.04 δ=1.4e-6" in printed(Sweep([replace(result, results=[one])]))
     one = replace(one, epsilon=0.0123401, delta=0.0)
-    assert "ε=0.0124 δ=0 " in printed(Sweep([replace(found, results=[one])]))
+    assert "ε=0.0124 δ=0 " in printed(Sweep([replace(result, results=[one])]))
 
 
 def test_wide_intervals_keep_their_digits() -> None:
-    found = simulate(ONE, slots=2, learners="fi-dp", epsilon=[0.5, 5.0], seeds=2)
-    reference = found.benchmarks.greedy.value
-    far = [replace(run, mean_payoff=reference * (1 + run.seed)) for run in found.results]
+    result = simulate(ONE, slots=2, learners="fi-dp", epsilon=[0.5, 5.0], seeds=2)
+    reference = result.benchmarks.greedy.value
+    far = [replace(run, mean_payoff=reference * (1 + run.seed)) for run in result.results]
     # Two values that are 1 apart: Student's t with one degree of freedom, times 1/2.
-    assert "1.500±6.353" in printed(Sweep([replace(found, results=far)]))
-    further = [replace(run, mean_payoff=reference * (1 + 1.68 * run.seed)) for run in found.results]
-    assert "1.840±10.673" in printed(Sweep([replace(found, results=further)]))
-    near = [replace(run, mean_payoff=reference * (1 + 0.1 * run.seed)) for run in found.results]
-    assert "1.050±.635" in printed(Sweep([replace(found, results=near)]))
+    assert "1.500±6.353" in printed(Sweep([replace(result, results=far)]))
+    further = [replace(run, mean_payoff=reference * (1 + 1.68 * run.seed)) for run in result.results]
+    assert "1.840±10.673" in printed(Sweep([replace(result, results=further)]))
+    near = [replace(run, mean_payoff=reference * (1 + 0.1 * run.seed)) for run in result.results]
+    assert "1.050±.635" in printed(Sweep([replace(result, results=near)]))
 
 
 def test_a_sweep_of_one_simulation_has_the_format_of_that() -> None:

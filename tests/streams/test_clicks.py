@@ -91,8 +91,8 @@ def test_clicks_follow_their_law(kind: str, model: str) -> None:
     crowd, slate, wrong = telling_case(kind, model)
     people = repeated(crowd).clicking(model, seed=9)
     row = [slate[0], EMPTY_SLOT, *slate[1:]]  # empty slots have no position
-    found = people.first_clicks(np.tile(np.array(row, dtype=np.int32), (COPIES, 1)))
-    places = np.where(found == NO_CLICK, SLOTS, found)
+    result = people.first_clicks(np.tile(np.array(row, dtype=np.int32), (COPIES, 1)))
+    places = np.where(result == NO_CLICK, SLOTS, result)
     assert_follows(places, numbers(LAWS[model](crowd, slate)))
     for law in wrong:
         assert_rejects(places, numbers(law))
@@ -108,13 +108,13 @@ def test_a_cascade_clicks_within_the_first_slots_as_often_as_they_are_worth() ->
     """Over people who all differ: how many do, against the sum of f(S_i), in normal deviations."""
     far = stats.norm.isf(ALPHA / 2)
     slate = np.array([0, 3, 7, 1], dtype=np.int32)
-    found = CROWD.first_clicks(np.tile(slate, (len(CROWD), 1)))
-    clicked = found != NO_CLICK
+    result = CROWD.first_clicks(np.tile(slate, (len(CROWD), 1)))
+    clicked = result != NO_CLICK
     alone = np.cumsum([CROWD.values([item]) for item in slate], axis=0)
     for i in range(1, len(slate) + 1):
         chances = CROWD.values(slate[:i])
         deviation = math.sqrt((chances * (1 - chances)).sum())
-        within = (clicked & (found < i)).sum()
+        within = (clicked & (result < i)).sum()
         assert abs(within - chances.sum()) < far * deviation
         if i > 1:
             assert abs(within - np.minimum(alone[i - 1], 1).sum()) > far * deviation
@@ -122,11 +122,11 @@ def test_a_cascade_clicks_within_the_first_slots_as_often_as_they_are_worth() ->
 
 def test_whether_a_cascade_clicks_at_all_does_not_depend_on_the_order() -> None:
     rows = np.array(list(itertools.permutations([2, 5, 9])), dtype=np.int32)
-    found = [CROWD.first_clicks(np.tile(row, (len(CROWD), 1))) != NO_CLICK for row in rows]
-    for other in found[1:]:
-        np.testing.assert_array_equal(other, found[0])
-    assert found[0].any()
-    assert not found[0].all()
+    result = [CROWD.first_clicks(np.tile(row, (len(CROWD), 1))) != NO_CLICK for row in rows]
+    for other in result[1:]:
+        np.testing.assert_array_equal(other, result[0])
+    assert result[0].any()
+    assert not result[0].all()
 
 
 def test_items_attract_independently_of_each_other_and_of_what_else_is_shown() -> None:
@@ -160,8 +160,8 @@ def some_rows(count: int, n_items: int, seed: int) -> Items:
 
 
 def one_by_one(people: People | Functions, rows: Items, first: int = 0) -> list[int]:
-    found = [people.click(first + j, shown(row)) for j, row in enumerate(rows)]
-    return [NO_CLICK if position is None else position for position in found]
+    result = [people.click(first + j, shown(row)) for j, row in enumerate(rows)]
+    return [NO_CLICK if position is None else position for position in result]
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -172,11 +172,11 @@ def test_compiled_clicks_are_those_one_by_one(family: str, model: str) -> None:
         people = People(specimen, tuple(np.tile(np.asarray(part), (30, 1)) for part in matrices), n_items)
         people = people.clicking(model, seed=3)
         rows = some_rows(len(people), n_items, seed=1)
-        found = people.first_clicks(rows)
-        assert found.tolist() == one_by_one(people, rows)
+        result = people.first_clicks(rows)
+        assert result.tolist() == one_by_one(people, rows)
         assert people.first_clicks(rows[20:], 20).tolist() == one_by_one(people, rows[20:], 20)
-        assert found[20:].tolist() == people.first_clicks(rows[20:], 20).tolist()
-        seen |= set(found.tolist())
+        assert result[20:].tolist() == people.first_clicks(rows[20:], 20).tolist()
+        seen |= set(result.tolist())
     assert {NO_CLICK, 0, 1} <= seen
 
 
@@ -217,12 +217,12 @@ def test_luck_is_uniform_and_follows_from_the_seed() -> None:
 def test_luck_goes_with_the_person(model: str) -> None:
     people = CROWD.clicking(model, seed=6)
     rows = some_rows(len(people), people.n_items, seed=2)
-    found = people.first_clicks(rows)
-    assert (found != CROWD.clicking(model, seed=7).first_clicks(rows)).any()
+    result = people.first_clicks(rows)
+    assert (result != CROWD.clicking(model, seed=7).first_clicks(rows)).any()
     some = np.random.default_rng(0).permutation(len(people))[:300]
     for part in (slice(100, 400), slice(None, None, -3), some):
-        np.testing.assert_array_equal(people[part].first_clicks(rows[part]), found[part])
-    np.testing.assert_array_equal(people[some][::2].first_clicks(rows[some][::2]), found[some][::2])
+        np.testing.assert_array_equal(people[part].first_clicks(rows[part]), result[part])
+    np.testing.assert_array_equal(people[some][::2].first_clicks(rows[some][::2]), result[some][::2])
 
 
 def test_luck_goes_with_the_person_where_items_are_renamed() -> None:
@@ -239,9 +239,9 @@ def test_the_silenced_click_nothing_and_the_others_as_before(model: str) -> None
     people = CROWD.clicking(model, seed=6)
     counts = np.random.default_rng(3).random(len(people)) < 0.7
     rows = some_rows(len(people), people.n_items, seed=2)
-    found = people.first_clicks(rows)
+    result = people.first_clicks(rows)
     np.testing.assert_array_equal(
-        silenced(people, counts).first_clicks(rows), np.where(counts, found, NO_CLICK)
+        silenced(people, counts).first_clicks(rows), np.where(counts, result, NO_CLICK)
     )
 
 

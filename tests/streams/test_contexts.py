@@ -21,8 +21,8 @@ STRICT = Contexts(country=["DE", "FR"])
 
 def values(contexts: Contexts, context: Any) -> list[int]:
     """The numbers of the values of a context, by way of its type."""
-    found: list[int] = contexts.values_of(np.array([contexts.type_of(context)]))[0].tolist()
-    return found
+    result: list[int] = contexts.values_of(np.array([contexts.type_of(context)]))[0].tolist()
+    return result
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ HOSTILE: list[Any] = [
 def test_a_private_context_is_never_refused(number: int) -> None:
     """An error would tell others of it; it is one of the listed values, or not known."""
     for contexts in (HIDDEN, Contexts(country=["DE", "FR"], private=True)):
-        found = contexts.type_of(HOSTILE[number])
-        assert 0 <= found < contexts.n_types
-        assert isinstance(found, int)
+        result = contexts.type_of(HOSTILE[number])
+        assert 0 <= result < contexts.n_types
+        assert isinstance(result, int)
 
 
 def test_a_private_value_that_is_not_listed_is_other_or_not_known() -> None:

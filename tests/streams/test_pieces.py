@@ -39,14 +39,14 @@ def test_pieces_are_the_people_of_the_file(labels: bool, many: int, tmp_path: Pa
     n_items = None if labels else 12
     whole = dim.read(path, n_items=n_items, round="person", **HOW)
     pieces = Pieces(path, people=many, n_items=n_items, **HOW)
-    found = list(pieces)
-    assert (len(found), pieces.people, pieces.n_items) == (-(-97 // many), 97, whole.n_items)
-    assert all(len(piece) == many for piece in found[:-1])
+    result = list(pieces)
+    assert (len(result), pieces.people, pieces.n_items) == (-(-97 // many), 97, whole.n_items)
+    assert all(len(piece) == many for piece in result[:-1])
     assert (
-        np.concatenate([piece.matrices[0].toarray() for piece in found]).tolist()
+        np.concatenate([piece.matrices[0].toarray() for piece in result]).tolist()
         == whole.matrices[0].toarray().tolist()
     )
-    for piece in found:
+    for piece in result:
         assert piece.labels == whole.labels
 
 

@@ -36,8 +36,8 @@ def read(folder: Path, text: str | bytes, name: str = "orders.csv", **how: Any) 
 
 
 def wishes(people: dim.People) -> list[list[float]]:
-    found: list[list[float]] = people.matrices[0].toarray().tolist()
-    return found
+    result: list[list[float]] = people.matrices[0].toarray().tolist()
+    return result
 
 
 # What is read.
@@ -258,9 +258,14 @@ def test_names_that_say_what_they_are(header: str, expected: dict[str, str]) -> 
 
 def test_columns_are_found_whatever_their_capitals_and_marks() -> None:
     header = ["Customer ID", "SKU", "Created-At"]
-    found = roles(ReadAs(columns=("customer_id", "sku"), time="created at"), header, "f.csv")
-    assert (found.person, found.item, found.value, found.time) == ("Customer ID", "SKU", None, "Created-At")
-    assert not found.guessed
+    result = roles(ReadAs(columns=("customer_id", "sku"), time="created at"), header, "f.csv")
+    assert (result.person, result.item, result.value, result.time) == (
+        "Customer ID",
+        "SKU",
+        None,
+        "Created-At",
+    )
+    assert not result.guessed
 
 
 def test_likely_columns_are_named_where_some_are_not_found(tmp_path: Path) -> None:

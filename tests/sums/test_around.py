@@ -71,32 +71,32 @@ def test_hostile_people_move_an_around_by_no_more_than_is_charged(
 ) -> None:
     """Whatever they say: not numbers, infinite, negative, gains that rise; a function that says something else each
     time is one of these."""
-    found = []
+    result = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
         for person, gains in (one, other):
             people = stored(clip=clip)
             people.add(person, np.arange(ITEMS), batch=0)
             release = people.around(0, [weight], WIDE, slate, focus, secret())
-            found.append(release.publish([(0, np.array(gains))], secret()))
-    for said in found:
+            result.append(release.publish([(0, np.array(gains))], secret()))
+    for said in result:
         assert said.min() >= 0
         assert (said.astype(object) ** 2).sum() <= (weight * clip.limit) ** 2
     price = weight**2 * cost_of_one(squared_shifts(ITEMS, clip), WIDE)
-    assert squared(found[0] - found[1], release.sigma) <= price <= charged(people.ledger, NAME)
+    assert squared(result[0] - result[1], release.sigma) <= price <= charged(people.ledger, NAME)
 
 
 def test_two_people_with_other_wishes_move_all_that_is_charged(bare: None) -> None:
     """Within the rounding to ticks: the price of an around is not idle."""
     for weights in (np.full(ITEMS, FULL), np.array([FULL, 1, FULL, 3])):
-        found = []
+        result = []
         for item in (0, 2):
             people = stored()
             people.add([1.0], [item], batch=0)
             release = people.around(0, [UNIT], WIDE, [1, 3], Focus(weights, 512), secret())
-            found.append(release.publish([(0, np.ones((3, 1)))], secret()))
+            result.append(release.publish([(0, np.ones((3, 1)))], secret()))
         paid = charged(people.ledger, NAME)
-        assert (1 - Fraction(1, 10**12)) * paid < squared(found[0] - found[1], release.sigma) <= paid
+        assert (1 - Fraction(1, 10**12)) * paid < squared(result[0] - result[1], release.sigma) <= paid
 
 
 def test_without_the_clip_of_all_parts_together_an_around_would_say_too_much(
@@ -105,13 +105,13 @@ def test_without_the_clip_of_all_parts_together_an_around_would_say_too_much(
     """Somebody whose gains rise with every item that leaves: her parts are four times as long as her singles."""
 
     def publish() -> tuple[Fraction, Fraction]:
-        found = []
+        result = []
         for gains in (np.array([[0.1], [1.0], [1.0], [1.0]]), np.zeros((4, 1))):
             people = stored()
             people.add([1.0], [3], batch=0)
             release = people.around(0, [UNIT], WIDE, [0, 1, 2], full(), secret())
-            found.append(release.publish([(0, gains)], secret()))
-        return squared(found[0] - found[1], release.sigma), charged(people.ledger, NAME)
+            result.append(release.publish([(0, gains)], secret()))
+        return squared(result[0] - result[1], release.sigma), charged(people.ledger, NAME)
 
     moved, paid = publish()
     assert moved <= paid
@@ -130,7 +130,7 @@ def test_an_around_and_a_chain_under_one_number_would_move_more_than_is_charged(
         return bought(people, number, weights, sigmas, "people over")
 
     monkeypatch.setattr(StoredPeople, "_bought", as_one)
-    found = []
+    result = []
     for item in (0, 2):
         people = stored()
         people.add([1.0], [item], batch=0)
@@ -138,8 +138,8 @@ def test_an_around_and_a_chain_under_one_number_would_move_more_than_is_charged(
         said = [(around.publish([(0, np.ones((3, 1)))], secret()), around.sigma)]
         chain = people.focused(0, [UNIT], WIDE, full(), secret())
         said += [(chain.singles(secret()), chain.sigmas[0]), (chain.rest(secret()), chain.sigmas[1])]
-        found.append(said)
-    moved = sum((squared(a - b, sigma) for (a, sigma), (b, _) in zip(*found, strict=True)), Fraction(0))
+        result.append(said)
+    moved = sum((squared(a - b, sigma) for (a, sigma), (b, _) in zip(*result, strict=True)), Fraction(0))
     assert len(people.ledger.charges) == 1
     assert moved > Fraction(199, 100) * charged(people.ledger, NAME)
 
@@ -154,7 +154,7 @@ def parts_by_definition(value: Any, n_items: int, slate: Sequence[int]) -> list[
     def adds(item: int, to: Set) -> Fraction:
         return Fraction(value(to | {item}) - value(to))
 
-    found = [[Fraction(0) if a in shown else adds(a, shown) for a in range(n_items)]]
+    result = [[Fraction(0) if a in shown else adds(a, shown) for a in range(n_items)]]
     for kept in slate:
         others, row = shown - {kept}, []
         for a in range(n_items):
@@ -162,8 +162,8 @@ def parts_by_definition(value: Any, n_items: int, slate: Sequence[int]) -> list[
                 row.append(adds(a, others) - adds(a, shown))
             else:
                 row.append(adds(a, others) if a == kept else Fraction(0))
-        found.append(row)
-    return found
+        result.append(row)
+    return result
 
 
 def people_of(crowd: Crowd) -> list[Segment]:
@@ -227,14 +227,14 @@ def test_an_around_says_what_items_add_and_what_shown_ones_keep(bare: None, kind
         weights = np.full(6, FULL) if number % 2 else np.array([FULL, 17, 128, 200, 1, 64])
         for slate in slates_of(6):
             release = release_of(crowd, slate, LARGE, Focus(weights, 512))
-            found = release.publish(asked(crowd, release, people_of(crowd)), secret())
+            result = release.publish(asked(crowd, release, people_of(crowd)), secret())
             expected = np.zeros((len(slate) + 1, 6))
             for person in range(len(crowd)):
                 value = partial(crowd.value, person)
                 parts = parts_by_definition(value, 6, slate)
                 expected += np.array([[float(max(Fraction(0), part)) for part in row] for row in parts])
             expected *= WEIGHT * LARGE.ticks * weights / FULL
-            assert (np.abs(found - expected) <= WEIGHT * len(crowd) * 1.01).all(), (slate, found, expected)
+            assert (np.abs(result - expected) <= WEIGHT * len(crowd) * 1.01).all(), (slate, result, expected)
             some += int((expected[1:] > 0).sum())
     assert some > 50, "shown items keep something"
 
@@ -271,8 +271,8 @@ def test_python_functions_say_around_a_slate_what_compiled_people_say(kind: str)
                     for left in (None, *slate)
                 ]
             )  # what an item that is there would add again is not looked at
-            found = np.hstack([gains for _, gains in said])
-            np.testing.assert_allclose(found[counts], compiled[counts], atol=1e-12)
+            result = np.hstack([gains for _, gains in said])
+            np.testing.assert_allclose(result[counts], compiled[counts], atol=1e-12)
 
 
 def test_people_who_are_looked_at_in_parts_say_the_same(bare: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,8 +293,8 @@ def test_people_who_are_looked_at_in_parts_say_the_same(bare: None, monkeypatch:
     for together in (1, 2, 3, 5):
         monkeypatch.setattr(walks, "TOGETHER", together)
         release = release_of(crowd, [0, 2], Clip(), full())
-        found = release.publish(asked(crowd, release, people_of(crowd)), secret())
-        np.testing.assert_array_equal(found, expected)
+        result = release.publish(asked(crowd, release, people_of(crowd)), secret())
+        np.testing.assert_array_equal(result, expected)
     release = release_of(crowd, [0, 2], Clip(), full())
     np.testing.assert_array_equal(
         release.publish(asked(crowd, release, functions_of(crowd)), secret()), expected
@@ -309,22 +309,22 @@ def test_whoever_raises_or_says_nonsense_around_a_slate_has_said_nothing(bare: N
     release = release_of(crowd, [0, 1], Clip(), full())
     mute = [Segment(None, None, function=broken), Segment(None, None, function=lambda chosen: np.ones(3))]
     first, *_ = functions_of(crowd)
-    found = release.publish(asked(crowd, release, [first, *mute]), secret())
+    result = release.publish(asked(crowd, release, [first, *mute]), secret())
     alone = release_of(crowd, [0, 1], Clip(), full())
     only = [(0, next(iter(asked(crowd, alone, functions_of(crowd))))[1])]
-    np.testing.assert_array_equal(found, alone.publish(only, secret()))
+    np.testing.assert_array_equal(result, alone.publish(only, secret()))
 
 
 def test_a_slate_that_serves_her_well_does_not_make_her_count_less(bare: None) -> None:
     """She is first scaled by what she wants, not by what is left of it: she counts alike around any slate."""
-    found = []
+    result = []
     for slate in ([1], [2]):
         people = stored()
         people.add([1.0] * ITEMS, batch=0)
         release = people.around(0, [1], WIDE, slate, full(), secret())
         gains = np.array([[1.0, 0.0, 1.0, 0.0] if slate == [2] else [0.1, 0.0, 0.0, 0.0]] * 2)
-        found.append(int(release.publish([(0, gains)], secret())[0, 0]))
-    assert found == [int(1024 * EASE / 2 * 0.1), int(1024 * EASE / 2)]
+        result.append(int(release.publish([(0, gains)], secret())[0, 0]))
+    assert result == [int(1024 * EASE / 2 * 0.1), int(1024 * EASE / 2)]
 
 
 def test_weights_of_batches_and_empty_slots_count(bare: None) -> None:
@@ -393,8 +393,8 @@ def test_the_ledger_says_in_public_what_was_asked(tmp_path: Path) -> None:
     people = stored()
     people.around(0, [UNIT], WIDE, [0, 1], full(), secret())
     people.focused(1, [UNIT], WIDE, full(), secret())
-    found = [asked_around(people.ledger, people.name, number) for number in range(3)]
-    assert found == [True, False, None]
+    result = [asked_around(people.ledger, people.name, number) for number in range(3)]
+    assert result == [True, False, None]
     assert people.ledger.about(NAME) == "around 2 of 4 items"
     assert len({charge.event.squares for charge in people.ledger.charges}) == 1, "at the price of a chain"  # type: ignore[union-attr]
 

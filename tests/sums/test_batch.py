@@ -125,5 +125,5 @@ def test_what_cannot_exceed_the_bound_is_within_it(clip: Clip) -> None:
 
 
 def test_both_ways_are_met() -> None:
-    found = {_clipped(clip.rule, np.ones(9), np.zeros(9, dtype=np.int64)) for clip in CLIPS}
-    assert found == {True, False}
+    result = {_clipped(clip.rule, np.ones(9), np.zeros(9, dtype=np.int64)) for clip in CLIPS}
+    assert result == {True, False}

@@ -88,11 +88,11 @@ def test_a_person_is_in_one_cell_of_each_column_with_all_that_she_says(secret: S
 def test_cells_that_nobody_is_in_are_published_too(secret: SecretRandomness) -> None:
     _, cells = stored().in_contexts(0, [1], SIGMAS, focus(), secret)
     for column, size in enumerate(KNOWN.sizes):
-        found, counted = cells.cells(column, secret), cells.counts(column, secret)
-        assert found is not None
+        result, counted = cells.cells(column, secret), cells.counts(column, secret)
+        assert result is not None
         assert counted is not None
-        assert found.shape == (size, ITEMS)
-        assert (found != 0).all(), "noise of 10^9 is hardly ever 0"
+        assert result.shape == (size, ITEMS)
+        assert (result != 0).all(), "noise of 10^9 is hardly ever 0"
         assert (counted != 0).all()
 
 
@@ -143,17 +143,17 @@ def test_the_parts_never_cost_more_than_the_release(
 ) -> None:
     """In fractions, whatever the shares are; what is over is refused."""
     singles, others, one, two, here, there = parts
-    found = SharedFocus(np.full(items, FULL), singles, others, (one, two), (here, there))
+    result = SharedFocus(np.full(items, FULL), singles, others, (one, two), (here, there))
     if sum(parts) > SHARES or others == 0:
         with pytest.raises(InvalidInput, match="add up"):
-            checked_shares(found, items, 2)
+            checked_shares(result, items, 2)
         return
-    checked_shares(found, items, 2)
+    checked_shares(result, items, 2)
     cost = cost_of_one(squared_shifts(items, clip), SIGMAS)
     around = clip.sensitivity_squared((slots + 1) * items)
     most = min(clip.limit**2, items * clip.largest**2)
     for shift in (squared_shifts(items, clip)[1], around):
-        apart = deviations(found, cost, clip, [size, 2], shift)
+        apart = deviations(result, cost, clip, [size, 2], shift)
         shifts = {
             "singles": [min(2 * clip.limit**2, items * clip.largest**2)],
             "others": [shift],
@@ -211,8 +211,8 @@ def test_two_people_can_move_all_that_is_charged(private: bool, around: bool) ->
     plan = Plan(2, contexts, Clip(), 0, (Release((UNIT,), given_, *asks),))
     one, other = one_item(1, 0, float(around)), one_item(2 if private else 1, 1, 1.0)
     with without_noise():
-        found = hostile.ratio(*(hostile.published(plan, her) for her in (one, other)))
-    assert 1 - 1e-9 < found <= 1
+        result = hostile.ratio(*(hostile.published(plan, her) for her in (one, other)))
+    assert 1 - 1e-9 < result <= 1
 
 
 PAIRS = 300
@@ -230,9 +230,9 @@ PAIRS = 300
 def test_hostile_pairs_move_no_more_than_was_charged(private: bool, plans: int, tries: int) -> None:
     random = np.random.default_rng(2100 + private)
     with without_noise():
-        found = [hostile.climb(random, tries, private=private) for _ in range(plans)]
-    assert max(found) <= 1
-    assert max(found) > 0.9, "or the climb found nothing"
+        result = [hostile.climb(random, tries, private=private) for _ in range(plans)]
+    assert max(result) <= 1
+    assert max(result) > 0.9, "or the climb found nothing"
 
 
 def test_who_is_asked_along_two_chains_would_move_more() -> None:
@@ -255,7 +255,7 @@ def test_who_is_asked_along_two_chains_would_move_more() -> None:
 
 
 def test_what_was_drawn_is_not_drawn_again(tmp_path: Path, secret: SecretRandomness) -> None:
-    found = []
+    result = []
     for life in range(2):  # other people, another focus: what was kept is what counts
         with Ledger.open(tmp_path / "people.ledger", BUDGET) as ledger:
             people = stored(ledger)
@@ -263,7 +263,7 @@ def test_what_was_drawn_is_not_drawn_again(tmp_path: Path, secret: SecretRandomn
                 people.add([1.0, 1.0, 1.0], batch=0, kind=5)
             given_ = focus() if life == 0 else focus((300, 0), (0, 0))
             chain, cells = people.in_contexts(0, [UNIT], SIGMAS, given_, secret)
-            found.append(
+            result.append(
                 (
                     cells.deviations,
                     cells.cells(0, secret),
@@ -278,7 +278,7 @@ def test_what_was_drawn_is_not_drawn_again(tmp_path: Path, secret: SecretRandomn
                 assert not chain.goes_on(), "rows that were not drawn before are not drawn now"
                 with pytest.raises(InvalidInput, match="interrupted"):
                     chain.rest_by_type(secret)
-    one, other = found
+    one, other = result
     assert one[0] == other[0], "the kept focus decides"
     for mine, theirs in zip(one[1:], other[1:], strict=True):
         assert np.array_equal(mine, theirs)
@@ -296,8 +296,8 @@ def test_hostile_pairs_move_no_more_across_a_crash(private: bool, plans: int) ->
     """Who says something else in the next life, and is of another type there."""
     random = np.random.default_rng(77)
     with without_noise():
-        found = [hostile.climb_across_a_crash(random, 40, private=private) for _ in range(plans)]
-    assert 0.5 < max(found) <= 1
+        result = [hostile.climb_across_a_crash(random, 40, private=private) for _ in range(plans)]
+    assert 0.5 < max(result) <= 1
 
 
 def test_what_was_lost_before_a_crash_is_not_lost_again_after_it() -> None:
@@ -310,11 +310,11 @@ def test_what_was_lost_before_a_crash_is_not_lost_again_after_it() -> None:
         for kind in (1, 2)
     ]
     with without_noise():
-        found = [
+        result = [
             hostile.ratio(*(hostile.across_a_crash(plan, lives, seed) for lives in worlds))
             for seed in range(40)
         ]
-    assert 0.99 < max(found) <= 1
+    assert 0.99 < max(result) <= 1
 
 
 def test_after_a_crash_another_chain_of_any_type_is_refused(tmp_path: Path, secret: SecretRandomness) -> None:

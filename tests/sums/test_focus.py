@@ -100,25 +100,25 @@ def test_hostile_people_move_a_release_in_any_focus_by_no_more_than_is_charged(
     focus: Focus,
     planned: tuple[float, float],
 ) -> None:
-    found = []
+    result = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
         for person, later in (one, other):
             people = stored(clip=clip)
             people.add(person, np.arange(ITEMS), batch=0)
             release = people.focused(0, [weight], planned, focus, secret())
-            found.append(along(release, chain, later))
+            result.append(along(release, chain, later))
     shifts = squared_shifts(ITEMS, clip)
     assert (
-        moved(*found) <= weight**2 * cost_of_one(shifts, planned) <= charged(people.ledger, "people-000000")
+        moved(*result) <= weight**2 * cost_of_one(shifts, planned) <= charged(people.ledger, "people-000000")
     )
-    for published in found:
+    for published in result:
         assert min(part.min() for part, _ in published) >= 0
         assert (
             sum(int((part.astype(object) ** 2).sum()) for part, _ in published[1:])
             <= (weight * clip.limit) ** 2
         )
-    (singles, before), *rows = ((a - b, sigma) for (a, sigma), (b, _) in zip(*found, strict=True))
+    (singles, before), *rows = ((a - b, sigma) for (a, sigma), (b, _) in zip(*result, strict=True))
     share = focus.share * weight**2 * cost_of_one(shifts, planned)
     assert squared(singles, before) <= share
     assert (
@@ -129,14 +129,14 @@ def test_hostile_people_move_a_release_in_any_focus_by_no_more_than_is_charged(
 def test_two_people_can_move_all_that_is_charged_whatever_the_share(bare: None) -> None:
     """The price is not idle: she wants an item in focus, which is lost at the first row, or another one to the end."""
     for singles in (1, 300, SHARES - 1):
-        found = []
+        result = []
         for item, later in ((0, 0.0), (1, 1.0)):
             people = stored()
             people.add([1.0], [item], batch=0)
             focus = Focus(np.array([FULL, FULL, 1, 1]), singles)
-            found.append(along(people.focused(0, [UNIT], WIDE, focus, secret()), [2], [[later]]))
+            result.append(along(people.focused(0, [UNIT], WIDE, focus, secret()), [2], [[later]]))
         paid = charged(people.ledger, "people-000000")
-        assert (1 - Fraction(1, 10**12)) * paid < moved(*found) <= paid
+        assert (1 - Fraction(1, 10**12)) * paid < moved(*result) <= paid
 
 
 @settings(deadline=None, max_examples=60)
@@ -150,7 +150,7 @@ def test_full_focus_says_what_a_release_without_focus_says(
     persons: list[list[float]], later: list[list[list[float]]], chain: list[int], clip: Clip
 ) -> None:
     """Bit for bit, at the planned share: half and half, where both parts move alike, have equal deviations."""
-    found = []
+    result = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
         for focused in (False, True):
@@ -164,8 +164,8 @@ def test_full_focus_says_what_a_release_without_focus_says(
                 release = people.focused(0, [3, 2], (1e9, rows), full(), secret())
             else:
                 release = people.release(0, [3, 2], (1e9, rows))
-            found.append(along(release, chain, gains))
-    for (numbers, sigma), (same, split) in zip(*found, strict=True):
+            result.append(along(release, chain, gains))
+    for (numbers, sigma), (same, split) in zip(*result, strict=True):
         np.testing.assert_array_equal(numbers, same)
         assert split == pytest.approx(sigma, rel=1e-15)
 

@@ -186,11 +186,11 @@ def test_noise_has_the_law_of_its_cell(source: SecretRandomness) -> None:
     counts = fresh(ticks=2)
     counts.open(np.tile([1, 2], each))
     counts.add(np.arange(2 * each), np.ones(2 * each, dtype=np.int64))  # a tick in each
-    found = np.rint(counts.release(source) * 2).astype(np.int64).reshape(each, 2) - 1
+    result = np.rint(counts.release(source) * 2).astype(np.int64).reshape(each, 2) - 1
     for kind, sensitivity in enumerate((1, 2)):
         scale = 2 * sensitivity / EPSILON
         reach = math.ceil(4 * scale)
-        places = np.clip(found[:, kind], -reach - 1, reach + 1) + reach + 1
+        places = np.clip(result[:, kind], -reach - 1, reach + 1) + reach + 1
         assert_follows(places, laplace_law(scale, reach))
         for wrong in (scale * 1.2, scale / 1.2):
             assert_rejects(places, laplace_law(wrong, reach))

@@ -439,8 +439,8 @@ def test_schedules_cover_every_round_once(rounds: int) -> None:
         assert sum(schedule.sizes) == rounds
         assert min(schedule.sizes) >= 1
         looked_at = range(0, rounds, max(1, rounds // 997))
-        found = [schedule.batch_of(t) for t in looked_at]
-        assert found == [
+        result = [schedule.batch_of(t) for t in looked_at]
+        assert result == [
             int(np.searchsorted(schedule.ends, t, side="right"))
             for t in range(0, rounds, max(1, rounds // 997))
         ]

@@ -73,17 +73,17 @@ def test_hostile_people_move_a_whole_chain_by_no_more_than_is_charged(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
-        found = [answers(clip, person, later, chain, weight) for person, later in (one, other)]
-    for released, _ in found:
+        result = [answers(clip, person, later, chain, weight) for person, later in (one, other)]
+    for released, _ in result:
         for row in released:
             assert row.min() >= 0
         assert sum(int((row.astype(object) ** 2).sum()) for row in released[1:]) <= (weight * clip.limit) ** 2
-    shifts = [(a - b).astype(object) for a, b in zip(found[0][0], found[1][0], strict=True)]
+    shifts = [(a - b).astype(object) for a, b in zip(result[0][0], result[1][0], strict=True)]
     # What was charged for the release, at deviations of 10^9 each, is the squared shift that it allows for.
-    (charged,) = {charge.event.squares[0] for charge in found[0][1].ledger.charges}  # type: ignore[union-attr]
+    (charged,) = {charge.event.squares[0] for charge in result[0][1].ledger.charges}  # type: ignore[union-attr]
     moved = (shifts[0] ** 2).sum() + sum((shift**2).sum() for shift in shifts[1:])
     assert moved / 1e18 <= charged
-    squares = squared_shifts(found[0][1].n_items, clip)
+    squares = squared_shifts(result[0][1].n_items, clip)
     assert (shifts[0] ** 2).sum() <= weight**2 * squares[0]
     assert sum((shift**2).sum() for shift in shifts[1:]) <= weight**2 * squares[1]
 

@@ -104,9 +104,9 @@ def test_without_noise_the_running_sum_comes_out(name: str, releases: int) -> No
     encoder, decoder = strategy.encoder(4), strategy.decoder(4)
     batches = np.random.default_rng(releases).integers(-(10**6), 10**6, (releases, 4))
     sums = np.cumsum(batches, axis=0)
-    found = np.array([decoder.decode(encoder.encode(batch)) for batch in batches])
-    assert found.dtype == np.float64
-    error = abs(found - sums).max() / abs(sums).max()
+    result = np.array([decoder.decode(encoder.encode(batch)) for batch in batches])
+    assert result.dtype == np.float64
+    error = abs(result - sums).max() / abs(sums).max()
     assert error <= (1e-6 if name == "blt" else 1e-9)
 
 

@@ -45,13 +45,13 @@ def stamp(source: Path) -> tuple[str, str]:
 
 def closure(source: Path) -> set[Path]:
     """A source file, and all files of this package that it imports, directly or not."""
-    found, to_read = {source}, [source]
+    result, to_read = {source}, [source]
     while to_read:
         for file in _content(to_read.pop())[1]:
-            if file not in found:
-                found.add(file)
+            if file not in result:
+                result.add(file)
                 to_read.append(file)
-    return found
+    return result
 
 
 @cache
@@ -66,9 +66,9 @@ def _content(file: Path) -> tuple[str, tuple[Path, ...]]:
 def imported_names(text: str) -> list[tuple[str, str]]:
     """Pairs of a module of this package and a name that a source text imports from it."""
     return [
-        (found.group(1), name)
-        for found in IMPORT.finditer(text)
-        for name in re.findall(r"(\w+)(?:\s+as\s+\w+)?\s*(?:,|\)|#|$)", found.group(2))
+        (result.group(1), name)
+        for result in IMPORT.finditer(text)
+        for name in re.findall(r"(\w+)(?:\s+as\s+\w+)?\s*(?:,|\)|#|$)", result.group(2))
     ]
 
 

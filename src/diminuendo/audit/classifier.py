@@ -93,17 +93,17 @@ class Reader:
         probes = np.stack([view.probes for view in views])  # (views, rounds, 2)
         hers, asked = slates[:, self.victim, :], probes[:, self.victim, 1]
         later, probed = slates[:, self.victim + 1 :], probes[:, self.victim + 1 :, 1]
-        found = []
+        result = []
         for rounds in (later[:, :1], later[:, -1:], later[:, :SOON], later):
             for item in (EMPTY_SLOT, *range(self.n_items)):
-                found.append((rounds == item).sum(axis=1))
-            found.append((rounds == hers[:, None, :]).sum(axis=1))
+                result.append((rounds == item).sum(axis=1))
+            result.append((rounds == hers[:, None, :]).sum(axis=1))
             known = (asked != EMPTY_SLOT)[:, None, None]
-            found.append(((rounds == asked[:, None, None]) & known).sum(axis=1))
-        found.append((slates[:, 1:] != slates[:, :-1]).sum(axis=1))
-        found.append((probed != EMPTY_SLOT).sum(axis=1)[:, None])
-        found.append((asked != EMPTY_SLOT)[:, None])
-        return np.hstack(found).astype(np.float64)
+            result.append(((rounds == asked[:, None, None]) & known).sum(axis=1))
+        result.append((slates[:, 1:] != slates[:, :-1]).sum(axis=1))
+        result.append((probed != EMPTY_SLOT).sum(axis=1)[:, None])
+        result.append((asked != EMPTY_SLOT)[:, None])
+        return np.hstack(result).astype(np.float64)
 
     def _published(self, views: Sequence[View]) -> Floats:
         table = np.zeros((len(views), sum(self.sizes)))

@@ -119,7 +119,7 @@ def cases(
     subject: Subject, epsilon: float, delta: float, effort: Effort, seeds: np.random.Generator
 ) -> list[Case]:
     """Where to look. Where only some rounds are heard, the victim has the first of them."""
-    found = []
+    result = []
     for n, k, rounds in SHAPES[effort.name]:
         setting = Setting(n, k, rounds, subject.feedback, epsilon, delta)
         for around in CROWDS[:1] if effort.name == "quick" else CROWDS[:2]:
@@ -130,22 +130,22 @@ def cases(
                 victim = int(probes.argmax())
                 if probes.any() and probes[victim:].all() and k == 1:
                     continue  # nothing that she moves is ever shown
-                found.append(Case(setting, around, victim, seed))
+                result.append(Case(setting, around, victim, seed))
                 chosen += 1
                 if chosen == COINS[effort.name] or not probes.any():
                     break
-    return found
+    return result
 
 
 def people(setting: Setting) -> dict[str, Said]:
     """What a victim may say: that she wants any set of items, the first over and over, or nothing at all."""
     n, feedback = setting.n_items, setting.feedback
-    found: dict[str, Said] = {"says nothing": SILENT}
+    result: dict[str, Said] = {"says nothing": SILENT}
     for size in range(n + 1):
         for items in itertools.combinations(range(n), size):
-            found[f"wants {list(items)}"] = ((0, wanting(feedback, n, items)),)
-    found["wants [0] again and again"] = again(wanting(feedback, n, (0,)))
-    return found
+            result[f"wants {list(items)}"] = ((0, wanting(feedback, n, items)),)
+    result["wants [0] again and again"] = again(wanting(feedback, n, (0,)))
+    return result
 
 
 def exact(subject: Subject, epsilon: float, delta: float, effort: Effort, seed: int) -> list[Finding]:

@@ -135,5 +135,5 @@ def epsilon_shown(hits: ArrayLike, others: ArrayLike, runs: int, delta: float, a
     """
     p, q = at_least(hits, runs, alpha / 2), at_most(others, runs, alpha / 2)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.log(np.maximum(p - delta, 0.0) / q)
-    return np.asarray(np.maximum(np.nan_to_num(found, nan=0.0, neginf=0.0), 0.0))
+        result = np.log(np.maximum(p - delta, 0.0) / q)
+    return np.asarray(np.maximum(np.nan_to_num(result, nan=0.0, neginf=0.0), 0.0))

@@ -296,7 +296,7 @@ def _scouts(
     subject: Subject, setting: Setting, people: list[tuple[str, Said, Said]], random: np.random.Generator
 ) -> list[Scout]:
     """Make two paired runs with every victim: one early and one later, in either direction."""
-    found = []
+    result = []
     seed = int(random.integers(2**32))
     turn = _edges(play(subject, setting, Script(setting.rounds, ()), SeededCoins(seed)), setting, random)
     for number, (about, one, other) in enumerate(people):
@@ -314,17 +314,17 @@ def _scouts(
             pair = neighbours(setting, f"{about}; {kind}", victim, one, other, others, known)
             turned, secret = (number + later) % 2 == 1, int(random.integers(2**32))
             found_run = paired_run(subject, pair, seed, secret, turned=turned)
-            found.append(Scout(pair, subject.promise(setting, seed), seed, turned, found_run))
-    return found
+            result.append(Scout(pair, subject.promise(setting, seed), seed, turned, found_run))
+    return result
 
 
 def _edges(seen: View, setting: Setting, random: np.random.Generator) -> list[int]:
     """Last rounds of batches and first rounds of the next, in the first three quarters, in any order."""
     until = 3 * setting.rounds // 4
-    found = sorted(
+    result = sorted(
         {edge for first in seen.crossing_rounds for edge in (first - 1, first) if 0 <= edge < until}
     )
-    return [int(edge) for edge in random.permutation(found or until)]
+    return [int(edge) for edge in random.permutation(result or until)]
 
 
 def _worth(spread: float, delta: float) -> float:
@@ -357,8 +357,8 @@ def _losses(subject: Subject, scout: Scout, secrets: list[int]) -> Losses:
     found_runs = [
         paired_run(subject, scout.pair, scout.seed, secret, pushes, turned=scout.turned) for secret in secrets
     ]
-    losses = np.array([found.loss for found in found_runs])
-    return Losses(losses, np.exp([found.log_weight for found in found_runs]), most)
+    losses = np.array([result.loss for result in found_runs])
+    return Losses(losses, np.exp([result.log_weight for result in found_runs]), most)
 
 
 def _most(epsilon: float, spread: float, stretch: float) -> float:

@@ -80,13 +80,13 @@ class Audit:
 
     def about(self, subject: str) -> dict[str, Finding]:
         """Return, by method, the finding about a subject that comes closest to its guarantee, or exceeds it most."""
-        found: dict[str, Finding] = {}
+        result: dict[str, Finding] = {}
         for finding in self.findings:
             if finding.subject == subject:
-                best = found.setdefault(finding.method, finding)
+                best = result.setdefault(finding.method, finding)
                 if finding.shown - finding.claimed > best.shown - best.claimed:
-                    found[finding.method] = finding
-        return found
+                    result[finding.method] = finding
+        return result
 
     @property
     def learners(self) -> list[str]:
@@ -214,7 +214,7 @@ def audit(
     tasks = [(method, name) for some in (promising, more) for method in METHODS for name in some]
     seeds = np.random.SeedSequence(seed).generate_state(len(tasks), dtype=np.uint64)
     tick = progress("attacking", len(tasks)) if progress else lambda done: None
-    found: dict[int, list[Finding]] = {}
+    result: dict[int, list[Finding]] = {}
     plugins = Carried.packed()
     attacks = (
         delayed(_attack)(plugins, number, method, name, faults, epsilon, delta, effort, int(seeds[number]))
@@ -228,9 +228,9 @@ def audit(
             initargs=(compiling,),
         )
         for number, findings in runner(attacks):
-            found[number] = findings
+            result[number] = findings
             tick(1)
-    in_order = tuple(finding for number in range(len(tasks)) for finding in found[number])
+    in_order = tuple(finding for number in range(len(tasks)) for finding in result[number])
     left_out = tuple(name for name in wanted if name not in [*promising, *unfit])
     return Audit(epsilon, delta, effort.name, seed, faults, tuple(subjects), in_order, left_out, unfit)
 

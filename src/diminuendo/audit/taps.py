@@ -292,8 +292,8 @@ def _word_for(classes: ScoreClasses, expert: int, item: int) -> int:
         bound = int(classes.weights[expert, classes.marks[expert, TOP] - level])
         first, end = int(classes.starts[expert, level]), int(classes.starts[expert, level + 1])
         if first <= place < end:
-            found = point + (place - first) * bound
-            assert found < classes.marks[expert, BOUND]
-            return found
+            result = point + (place - first) * bound
+            assert result < classes.marks[expert, BOUND]
+            return result
         point += (end - first) * bound
         level -= 1

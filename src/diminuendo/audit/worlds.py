@@ -125,7 +125,7 @@ def candidates(
     knows: Callable[[Setting, int], tuple[Known, Known]] = lambda *_: (NOTHING_KNOWN, NOTHING_KNOWN),
 ) -> list[Neighbours]:
     """Pairs of worlds for that learner, those that should be worst first; `knows`: what is known of people in both."""
-    found = []
+    result = []
     own = LEARNERS[learner].audited_on if learner in LEARNERS else ()
     for shape in own or USUAL[feedback]:
         items, slots, rounds = shape(epsilon) if callable(shape) else shape
@@ -134,8 +134,8 @@ def candidates(
             said = tuple(enumerate(one)), tuple(enumerate(other))
             about = f"{about}; {size_in_words(setting)}"
             known = knows(setting, VICTIM)
-            found.append(neighbours(setting, about, VICTIM, *said, [others] * rounds, known))
-    return found
+            result.append(neighbours(setting, about, VICTIM, *said, [others] * rounds, known))
+    return result
 
 
 def size_in_words(setting: Setting) -> str:
@@ -279,7 +279,7 @@ def victims(setting: Setting, random: np.random.Generator, more: int = 0) -> lis
         return wanting(feedback, n, items)
 
     first, rest, all_items = wants(0), wants(*range(1, n)), wants(*range(n))
-    found: list[tuple[str, Said, Said]] = [
+    result: list[tuple[str, Said, Said]] = [
         ("wants one item, or all others", ((0, first),), ((0, rest),)),
         ("wants everything, or says nothing", ((0, all_items),), SILENT),
         ("says it again and again, or says nothing", again(all_items), SILENT),
@@ -295,8 +295,8 @@ def victims(setting: Setting, random: np.random.Generator, more: int = 0) -> lis
             reply = makers[int(random.integers(3))](feedback, n, random)
             times = random.choice([0, 0, 0, 1, 3, setting.rounds], size=int(random.integers(1, 3)))
             said.append(tuple((int(late), reply) for late in np.sort(times)))
-        found.append((f"says anything whatever ({number})", said[0], said[1]))
-    return found
+        result.append((f"says anything whatever ({number})", said[0], said[1]))
+    return result
 
 
 CROWDS = ("nobody else speaks", "all others want the same item", "all others say anything")

@@ -51,7 +51,7 @@ def audit_command(
     effort = EFFORTS["quick" if quick else "full"]
     try:
         with progress_bars() as bars:
-            found = audit(
+            result = audit(
                 None if learner is None else _players(learner),
                 epsilon=epsilon,
                 delta=delta,
@@ -64,15 +64,15 @@ def audit_command(
     except KeyboardInterrupt:
         say_plainly("Interrupted. An audit keeps nothing until it is done; run it again.")
         raise typer.Exit(130) from None
-    show_audit(found)
+    show_audit(result)
     if out is not None:
         # Here, because matplotlib takes its time to load.
         from diminuendo.audit.figure import audit_shares, plot_audit
 
-        say(f"Plot: {plot_audit(audit_shares(found), out / PLOT)}")
+        say(f"Plot: {plot_audit(audit_shares(result), out / PLOT)}")
         json_file = json_file or out / "audit.json"
-    write_json("Findings", json_file, found.as_json())
-    if not found.passed:
+    write_json("Findings", json_file, result.as_json())
+    if not result.passed:
         raise typer.Exit(1)
 
 

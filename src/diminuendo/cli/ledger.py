@@ -28,30 +28,30 @@ def ledger_command(
         from diminuendo.privacy.ledger import audit
 
     make_room(json_file)
-    found = audit(file, expect=head)
-    budget = found.budget
+    result = audit(file, expect=head)
+    budget = result.budget
     table = Table(box=box.SIMPLE)
     for name in ("charge", "purpose", "cost alone, epsilon"):
         table.add_column(name, justify="right" if name.endswith("epsilon") else "left")
-    for number, charge in list(enumerate(found.charges, start=1))[-last:] if last > 0 else []:
+    for number, charge in list(enumerate(result.charges, start=1))[-last:] if last > 0 else []:
         alone = budget.counting.epsilon(charge.event, budget.delta, budget.unit.rounds)
         table.add_row(f"{number} {to_json(charge.event)['kind']}", escape(charge.note) or "-", f"{alone:.4g}")
-    charged = f"{len(found.charges)} charge{'' if len(found.charges) == 1 else 's'}"
+    charged = f"{len(result.charges)} charge{'' if len(result.charges) == 1 else 's'}"
     lines = [
         f"Budget   {budget}",
-        f"Spent    epsilon {found.spent():.6g} of {budget.epsilon:g}, in {charged}:",
+        f"Spent    epsilon {result.spent():.6g} of {budget.epsilon:g}, in {charged}:",
         "         the largest cost of any one user, not a share of the users; learners charge in advance.",
         "         The budget covers a running learner to its end, unless others charge this ledger.",
-        f"Releases {len(found.drawn)}" + ("" if found.guarantee().secure_coins else ", seeded: no privacy"),
-        f"Checked  every entry matches the hash of the one before; head {found.head}",
+        f"Releases {len(result.drawn)}" + ("" if result.guarantee().secure_coins else ", seeded: no privacy"),
+        f"Checked  every entry matches the hash of the one before; head {result.head}",
     ]
     if torn := load(file).torn:
         lines.append("Note     the last line is incomplete, as after a crash; nothing was released on it")
     console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
-    if found.charges and last > 0:
+    if result.charges and last > 0:
         console.print(table)
     if json_file is not None:
-        charges = [{"charge": to_json(charge.event), "note": charge.note} for charge in found.charges]
-        said = {"budget": budget.as_json(), "spent": found.spent(), "head": found.head, "torn": torn}
-        released = [drawn.body() for drawn in found.drawn]
+        charges = [{"charge": to_json(charge.event), "note": charge.note} for charge in result.charges]
+        said = {"budget": budget.as_json(), "spent": result.spent(), "head": result.head, "torn": torn}
+        released = [drawn.body() for drawn in result.drawn]
         json_file.write_text(json.dumps(said | {"charges": charges, "releases": released}, indent=2) + "\n")

@@ -54,9 +54,9 @@ def _mapped(source: str, objective: str | None, items: int | None, how: dict[str
     with progress_bars() as bars:
         path = Path(source)
         looking = bars(f"looking through {path.name}", path.stat().st_size) if path.is_file() else None
-        found = out_of_core(path, family_called(objective), n_items=items, **taken, progress=looking)
-    say(f"{path.name}: {len(found):,} users, {found.n_items:,} items, mapped from disk.")
-    return found
+        result = out_of_core(path, family_called(objective), n_items=items, **taken, progress=looking)
+    say(f"{path.name}: {len(result):,} users, {result.n_items:,} items, mapped from disk.")
+    return result
 
 
 def _say_what_was_read(streams: list[People], visits: int) -> None:

@@ -36,9 +36,9 @@ def for_typer(command: Callable[..., None]) -> Callable[..., None]:
     def typed(**given: Any) -> None:
         command(**given)
 
-    found = inspect.signature(command)
-    typed.__signature__ = found.replace(  # type: ignore[attr-defined]
-        parameters=[each.replace(annotation=hints[name]) for name, each in found.parameters.items()]
+    result = inspect.signature(command)
+    typed.__signature__ = result.replace(  # type: ignore[attr-defined]
+        parameters=[each.replace(annotation=hints[name]) for name, each in result.parameters.items()]
     )
     typed.__annotations__ = hints
     return typed

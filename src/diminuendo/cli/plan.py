@@ -86,7 +86,7 @@ def plan_command(
     day = a_day(per_day, hits)
     if day is None and today_earns is not None:
         raise InvalidInput("--today-earns is about a day; say how many users come in it, as --per-day 1000.")
-    found = plan(
+    result = plan(
         items,
         slots,
         rounds,
@@ -105,23 +105,23 @@ def plan_command(
         sample=sample,
     )
     if day is not None:
-        day_forecast(found, day, today_earns)  # refused before any work is done, as is the plot
+        day_forecast(result, day, today_earns)  # refused before any work is done, as is the plot
     if plot is not None:
-        plottable(found, plot)
+        plottable(result, plot)
     make_room(plot, json_file)
     with progress_bars() as bars:
-        found = found.with_prices(progress=bars)
+        result = result.with_prices(progress=bars)
     if plot is not None:
         # Here, because matplotlib takes its time to load.
         from diminuendo.simulate.figures.prices import plot_prices, price_curve
 
-        plot_prices(price_curve(found), plot)
-    daily = None if day is None else day_forecast(found, day, today_earns)
-    content = found.as_json() | ({} if daily is None else {"per_day": daily.as_json()})
+        plot_prices(price_curve(result), plot)
+    daily = None if day is None else day_forecast(result, day, today_earns)
+    content = result.as_json() | ({} if daily is None else {"per_day": daily.as_json()})
     if str(json_file) == "-":
         print(json.dumps(content, indent=2, allow_nan=False))
         return
-    show_plan(found, daily)
+    show_plan(result, daily)
     if plot is not None:
         say(f"Plot: {plot}")
     write_json("Numbers", json_file, content)

@@ -50,10 +50,10 @@ def serve_command(
         raise InvalidInput("Name a site's file, as in `diminuendo serve site.toml`; or try `--demo`.")
     if store is not None:  # the site's processes read it there; arguments are seen by everybody
         os.environ[STORE] = store if ":" in store else str(Path(store).absolute())
-    found = read_site(site)
+    result = read_site(site)
     if new_token_key:
-        print(f"Tokens are encrypted with key {keys.rotate(found.keys)} from the next start on.")
+        print(f"Tokens are encrypted with key {keys.rotate(result.keys)} from the next start on.")
         return
     prepare(site, print, adopt)
     if not check:
-        run_site(site, found, print)
+        run_site(site, result, print)

@@ -317,8 +317,8 @@ def _run(streams: Any, out: Path | None, json_file: Path | None = None, **asked:
         from diminuendo.simulate.sweeps import sweep
     try:
         with progress_bars() as bars:
-            found = sweep(streams, **asked, out=out, progress=_said(bars))
-        _show(found, out, json_file)
+            result = sweep(streams, **asked, out=out, progress=_said(bars))
+        _show(result, out, json_file)
     except KeyboardInterrupt:
         from diminuendo.simulate.store import finished_runs
 

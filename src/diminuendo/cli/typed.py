@@ -49,31 +49,31 @@ def learner_names(given: str) -> list[str]:
 
 def how_to_read(columns: str | None, scale: str | None) -> dict[str, Any]:
     """How a table is to be read, where that is said."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if columns is not None:
-        found["columns"] = tuple(name.strip() for name in columns.split(","))
-        if len(found["columns"]) not in (2, 3):
+        result["columns"] = tuple(name.strip() for name in columns.split(","))
+        if len(result["columns"]) not in (2, 3):
             raise InvalidInput(
                 "--columns takes the columns of person, item and value, as user,film,stars, or of person and item; got "
                 f"{columns!r}."
             )
     if scale is not None:
-        found["scale"] = tuple(numbers_in(scale, float, "--scale"))
-        if len(found["scale"]) != 2:
+        result["scale"] = tuple(numbers_in(scale, float, "--scale"))
+        if len(result["scale"]) != 2:
             raise InvalidInput(
                 f"--scale takes the rating that means nothing and the one that means everything, as 1,5; got {scale!r}."
             )
-    return found
+    return result
 
 
 def compared_with(today: str | None, per_day: float | None, hits: str) -> dict[str, Any]:
     """Today's slate and the people of a day, where they are said."""
-    found: dict[str, Any] = {"today": None, "per_day": a_day(per_day, hits)}
+    result: dict[str, Any] = {"today": None, "per_day": a_day(per_day, hits)}
     if today is not None:
         with loading():
             from diminuendo.simulate.today import split
-        found["today"] = split(today)
-    return found
+        result["today"] = split(today)
+    return result
 
 
 def a_day(per_day: float | None, hits: str) -> PerDay | None:
@@ -106,12 +106,12 @@ def rules_of(pinned: str | None, caps: list[str], streams: Sequence[People]) -> 
             item_called(name, streams[0].labels, streams[0].n_items, option) for name in split(text, option)
         ]
 
-    found = []
+    result = []
     for text in caps:
         most, colon, names = text.partition(":")
         if not (colon and most.strip().isdecimal()):
             raise InvalidInput(
                 f"--cap takes how many are shown at most, and of which items, as 2:tea,soap,jam; got {text!r}."
             )
-        found.append((items(names, "--cap"), int(most)))
-    return SlateRules(pinned=[] if pinned is None else items(pinned, "--pinned"), caps=found)
+        result.append((items(names, "--cap"), int(most)))
+    return SlateRules(pinned=[] if pinned is None else items(pinned, "--pinned"), caps=result)

@@ -190,10 +190,10 @@ def _least(
 
 def _grid(most: int) -> list[int]:
     """1, 2, 3, .. and then ever further apart, by a tenth."""
-    found = [1]
-    while found[-1] < most:
-        found.append(min(most, max(found[-1] + 1, math.floor(found[-1] * 1.1))))
-    return found
+    result = [1]
+    while result[-1] < most:
+        result.append(min(most, max(result[-1] + 1, math.floor(result[-1] * 1.1))))
+    return result
 
 
 def printed_regret(

@@ -307,12 +307,12 @@ class PointLearner(ABC):
         With the same ledger, releases that were made since are published as they were. With another ledger it would
         be a second run, which nobody paid for.
         """
-        *found, sums = snapshots.read(snapshot, self._made_with())
+        *result, sums = snapshots.read(snapshot, self._made_with())
         mine = self._arrays()
-        if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in mine]:
+        if [(a.shape, a.dtype) for a in result] != [(a.shape, a.dtype) for a in mine]:
             raise InvalidInput("The snapshot does not fit; it was cut short or altered.")
         self._sums.restore(sums.tobytes())
-        for array, value in zip(mine, found, strict=True):
+        for array, value in zip(mine, result, strict=True):
             array[...] = value
         self._aim(self._vertices)
 

@@ -44,8 +44,8 @@ def world_in_which_it_learns(case: Case) -> World | None:
     """The shortest world in which what is shown, in the midst of it, depends on people; None where there is none."""
     if "world" not in case.found:
         case.found["world"] = _look_for_world(case)
-    found: World | None = case.found["world"]
-    return found
+    result: World | None = case.found["world"]
+    return result
 
 
 def _look_for_world(case: Case) -> World | None:
@@ -73,15 +73,15 @@ def check_something_is_learned_in_time(case: Case) -> None:
 
 def check_what_is_restored_goes_on_as_the_learner_would(case: Case) -> None:
     """With the same random words from then on it shows the same slates; one without a menu, only by the same law."""
-    found = world_in_which_it_learns(case)
-    if found is None or case.fresh().menu is None:
+    result = world_in_which_it_learns(case)
+    if result is None or case.fresh().menu is None:
         return
-    rounds, half = found.setting.rounds, found.setting.rounds // 2
-    learner = case.made(found.setting, SeededCoins(3))
-    learner.replay(found.people[:half])
+    rounds, half = result.setting.rounds, result.setting.rounds // 2
+    learner = case.made(result.setting, SeededCoins(3))
+    learner.replay(result.people[:half])
     twin = case.kind.restore(learner.snapshot(), coins=SeededCoins(9))
     _give_coins(learner, SeededCoins(9))
-    same = (learner.replay(found.people[half:]) == twin.replay(found.people[half:])).all(axis=1)
+    same = (learner.replay(result.people[half:]) == twin.replay(result.people[half:])).all(axis=1)
     assert same.all(), (
         f"restored from a snapshot after {half} of {rounds} rounds, {case.kind.name!r} shows other slates than the "
         f"learner itself does with the same random words, first in round {half + int(np.argmin(same))}: the snapshot "
@@ -91,16 +91,16 @@ def check_what_is_restored_goes_on_as_the_learner_would(case: Case) -> None:
 
 def check_a_snapshot_holds_what_was_learned(case: Case) -> None:
     """What is shown after restoring depends on who came before."""
-    found = world_in_which_it_learns(case)
-    if found is None:
+    result = world_in_which_it_learns(case)
+    if result is None:
         return  # which is said by another check
-    rounds, half = found.setting.rounds, found.setting.rounds // 2
+    rounds, half = result.setting.rounds, result.setting.rounds // 2
     shown = []
-    for before in (found.people, found.others):
-        learner = case.made(found.setting, SeededCoins(3))
+    for before in (result.people, result.others):
+        learner = case.made(result.setting, SeededCoins(3))
         learner.replay(before[:half])
         twin = case.kind.restore(learner.snapshot(), coins=SeededCoins(9))
-        shown.append(twin.replay(found.people[half:]))
+        shown.append(twin.replay(result.people[half:]))
     assert not np.array_equal(shown[0], shown[1]), (
         f"restored from a snapshot after {half} of {rounds} rounds, {case.kind.name!r} shows the same, whatever people "
         "said before: the snapshot does not hold what was learned"

@@ -27,11 +27,11 @@ LARGEST = 2.0**500
 
 def weights_of(log: Log, policy: Policy) -> Floats:
     """How much likelier the policy would have shown what was shown."""
-    found = policy.chances(log)
-    if not ((found >= 0) & (found <= 1)).all():
+    result = policy.chances(log)
+    if not ((result >= 0) & (result <= 1)).all():
         raise InvalidInput("The policy gave a probability that is not from 0 to 1.")
     with np.errstate(over="ignore"):  # refused below
-        weights: Floats = found / log.propensities
+        weights: Floats = result / log.propensities
     if not (weights <= LARGEST).all():
         raise InvalidInput(
             "A propensity is so small that its weight is above 2^500, and nothing can be said. Nothing was charged. "

@@ -59,8 +59,8 @@ def least_mean(rates: Floats, capital: Floats, rounds: int, alpha: float) -> flo
     if against(1.0) > 0:
         return 1.0
     tolerance = 2.0**-40
-    found = optimize.brentq(against, 0.0, 1.0, xtol=tolerance)
-    return max(0.0, float(found) - 2 * tolerance)
+    result = optimize.brentq(against, 0.0, 1.0, xtol=tolerance)
+    return max(0.0, float(result) - 2 * tolerance)
 
 
 def always(gained: Floats, missed: Floats, confidence: float, below: float = 0.0) -> tuple[float, float]:

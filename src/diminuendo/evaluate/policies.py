@@ -134,16 +134,16 @@ class AnyOrder(Policy):
 
     def chances(self, log: Log) -> Floats:
         """Return the probability of what was shown in each round, orders learned from the rounds before."""
-        found = np.zeros(len(log))
+        result = np.zeros(len(log))
         orders: Counter[Slate] = Counter()
         sets: Counter[Slate] = Counter()
         for t, slate in enumerate(log.shown()):
             items = tuple(sorted(slate))
             if chance := self._sets.get(items, 0.0):
-                found[t] = chance * (1 + orders[slate]) / (math.factorial(len(items)) + sets[items])
+                result[t] = chance * (1 + orders[slate]) / (math.factorial(len(items)) + sets[items])
                 orders[slate] += 1
                 sets[items] += 1
-        return found
+        return result
 
     def sets(self, number: int) -> Mapping[Slate, float]:
         """Return the probabilities of the sets."""
@@ -201,7 +201,7 @@ def as_policy(given: Any) -> Policy:
 
 def _checked(slates: Mapping[Any, float]) -> dict[Slate, float]:
     """Different items in every slate; probabilities that add up to 1."""
-    found: dict[Slate, float] = {}
+    result: dict[Slate, float] = {}
     for given, chance in slates.items():
         try:
             slate = tuple(operator.index(item) for item in given)
@@ -211,10 +211,10 @@ def _checked(slates: Mapping[Any, float]) -> dict[Slate, float]:
             raise InvalidInput(f"A slate has different items from 0 on; got {slate}.")
         if not 0 <= chance <= 1:
             raise InvalidInput(f"A probability is from 0 to 1; got {chance!r} for {slate}.")
-        found[slate] = float(chance)
-    if abs(math.fsum(found.values()) - 1) > CLOSE:
+        result[slate] = float(chance)
+    if abs(math.fsum(result.values()) - 1) > CLOSE:
         raise InvalidInput(
-            f"A policy's probabilities add up to 1; got {math.fsum(found.values()):g}. What is shown otherwise? The "
+            f"A policy's probabilities add up to 1; got {math.fsum(result.values()):g}. What is shown otherwise? The "
             "empty slate () is one, too."
         )
-    return found
+    return result

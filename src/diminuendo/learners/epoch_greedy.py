@@ -220,8 +220,8 @@ class EpochPolicy(MenuPolicy):
 
     def config(self) -> dict[str, Any]:
         """Epsilon, the length of epochs where it is fixed, and rules, if there are any."""
-        found = {"epsilon": self.budget.epsilon, "epoch": self.epoch}
-        return found | ({"rules": self.items.rules.config()} if self.items.rules else {})
+        result = {"epsilon": self.budget.epsilon, "epoch": self.epoch}
+        return result | ({"rules": self.items.rules.config()} if self.items.rules else {})
 
     def state(self) -> Any:
         """The slate that is shown, and how many were drawn."""

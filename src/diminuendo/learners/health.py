@@ -202,43 +202,43 @@ class Signal:
 
         `answers`: how many answers are expected in it; one that should earn less than the floor counts as less.
         """
-        found, expected = self.array, self.floor * answers
-        found[RELEASES] += 1
-        number = found[RELEASES]
+        result, expected = self.array, self.floor * answers
+        result[RELEASES] += 1
+        number = result[RELEASES]
         (stake,) = best_stakes(lambda each: expected * np.exp(-each), 1, noise)
         gained = float(-stake * total - expected * math.expm1(-stake) - noise.log_mgf(np.array([stake]))[0])
         weight = -math.log(number * (number + 1))  # of bets that begin with this release; all add up to 1
-        if weight >= found[BEST]:
-            found[BEST], found[SINCE_BEST] = weight, 0.0
-        found[BET], found[BEST] = np.logaddexp(found[BET], weight) + gained, found[BEST] + gained
+        if weight >= result[BEST]:
+            result[BEST], result[SINCE_BEST] = weight, 0.0
+        result[BET], result[BEST] = np.logaddexp(result[BET], weight) + gained, result[BEST] + gained
         stakes = best_stakes(lambda each: expected * RATES, len(RATES), noise)
         against_silence = stakes * total - noise.log_mgf(stakes)
-        found[SINCE_DRIFT] += against_silence
-        found[SINCE_BEST] += against_silence
-        if _mixed(found[SINCE_DRIFT]) >= SURE:
-            found[SHOWN], found[DRIFTED] = 1.0, 0.0
+        result[SINCE_DRIFT] += against_silence
+        result[SINCE_BEST] += against_silence
+        if _mixed(result[SINCE_DRIFT]) >= SURE:
+            result[SHOWN], result[DRIFTED] = 1.0, 0.0
         if drifted:
-            found[SHOWN], found[DRIFTED], found[SINCE_DRIFT] = 0.0, 1.0, 0.0
-        found[ROUNDS : VARIANCE + 1] += (rounds, total, answers, noise.variance)
+            result[SHOWN], result[DRIFTED], result[SINCE_DRIFT] = 0.0, 1.0, 0.0
+        result[ROUNDS : VARIANCE + 1] += (rounds, total, answers, noise.variance)
 
     @property
     def state(self) -> State:
         """What may be said by now."""
-        found = self.array
-        not_begun = -math.log(found[RELEASES] + 1)
-        if np.logaddexp(found[BET], not_begun) >= SURE > _mixed(found[SINCE_BEST]):
+        result = self.array
+        not_begun = -math.log(result[RELEASES] + 1)
+        if np.logaddexp(result[BET], not_begun) >= SURE > _mixed(result[SINCE_BEST]):
             return "no signal"
-        if found[DRIFTED]:
+        if result[DRIFTED]:
             return "drift"
-        return "ok" if found[SHOWN] else "too early to tell"
+        return "ok" if result[SHOWN] else "too early to tell"
 
     @property
     def health(self) -> Health:
         """The same with the numbers that it rests on."""
-        found, state = self.array, self.state
+        result, state = self.array, self.state
         return Health(
-            state, ADVICE[state], float(found[TOTAL]), math.sqrt(found[VARIANCE]), float(found[ANSWERS]),
-            int(found[ROUNDS]), self.floor,
+            state, ADVICE[state], float(result[TOTAL]), math.sqrt(result[VARIANCE]), float(result[ANSWERS]),
+            int(result[ROUNDS]), self.floor,
         )  # fmt: skip
 
     def warn(self, name: str) -> None:

@@ -115,11 +115,11 @@ class Mixture(Family):
 
     def rows(self, table: Table, n_items: int) -> tuple[SparseRows, ...]:
         """The parts' rows, one after the other."""
-        found: tuple[SparseRows, ...] = ()
+        result: tuple[SparseRows, ...] = ()
         for part in self.parts[:-1]:
-            found += part.rows(table.left, n_items)
+            result += part.rows(table.left, n_items)
             table = table.right
-        return found + self.parts[-1].rows(table, n_items)
+        return result + self.parts[-1].rows(table, n_items)
 
     def with_rows(self, table: Table, rows: Sequence[SparseRows]) -> Table:
         """Each part with its own rows."""

@@ -87,7 +87,7 @@ class Oracle:
         """
         items = frozenset(_validate.slate(prefix, self.n_items))
         before = as_float(self.function(items))
-        found = np.zeros(self.n_items)
+        result = np.zeros(self.n_items)
         for item in set(range(self.n_items)) - items:
-            found[item] = as_float(self.function(items | {item})) - before
-        return found
+            result[item] = as_float(self.function(items | {item})) - before
+        return result

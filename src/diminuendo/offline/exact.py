@@ -225,12 +225,12 @@ class _Cuts:
             upper = min(upper, max(lower, bound))
             if x is None:
                 break
-            found = tuple(int(item) for item in np.flatnonzero(x > 0.5))
-            self._cut(self._indicator(found))
-            worth = float(self.stream.values(found).mean())
+            result = tuple(int(item) for item in np.flatnonzero(x > 0.5))
+            self._cut(self._indicator(result))
+            worth = float(self.stream.values(result).mean())
             self._cut(0.5 * (centre + x))
             if worth > lower:
-                lower, slate = worth, found
+                lower, slate = worth, result
         return lower, upper, slate
 
     def _indicator(self, slate: Slate) -> Floats:

@@ -73,8 +73,8 @@ class FittedRules:
         full[:, :-1] = counts >= tree.most
         for each in range(len(tree.most) - 1, -1, -1):  # those around it come behind it
             full[:, each] |= full[:, tree.parents[each]]
-        found: NDArray[np.bool_] = full[:, tree.inside]
-        return found
+        result: NDArray[np.bool_] = full[:, tree.inside]
+        return result
 
     def room(self, slate: Items, slot: int, item: int) -> bool:
         """Whether no cap keeps an item from taking the place of what a slot shows."""
@@ -102,8 +102,8 @@ class FittedRules:
         pins = self.pins(available)
         waiting = pins[(slate == EMPTY_SLOT) & (pins != EMPTY_SLOT)]
         if len(waiting):
-            found: Ints = waiting[:1].astype(np.int64)
-            return found
+            result: Ints = waiting[:1].astype(np.int64)
+            return result
         may, free = self.open_to(slate, available), slate == EMPTY_SLOT
         if self.eligible is not None:
             may &= self.eligible[free].any(axis=0)
@@ -137,11 +137,11 @@ class FittedRules:
     def pick_each(self, gains: Floats, slates: Items, available: Flags) -> Ints:
         """(slates, 2): as `pick`, for each of several slates by its own gains; EMPTY_SLOT where there is none."""
         if self.eligible is not None:
-            found = [
+            result = [
                 self.pick(mine, slate, available) or (EMPTY_SLOT, EMPTY_SLOT)
                 for mine, slate in zip(gains, slates, strict=True)
             ]
-            return np.array(found, dtype=np.int64)
+            return np.array(result, dtype=np.int64)
         pins, each = self.pins(available), np.arange(len(slates))
         worth = np.where(available, gains, -np.inf)
         rows, shown = np.nonzero(slates != EMPTY_SLOT)
@@ -166,11 +166,11 @@ class FittedRules:
         """
         pins = self.pins(available)
         stays = available[slates] & ((pins == EMPTY_SLOT) | (pins == slates))
-        found: Items = np.where(stays, slates, EMPTY_SLOT).astype(np.int32)
+        result: Items = np.where(stays, slates, EMPTY_SLOT).astype(np.int32)
         if self.rules.caps:
-            for slate in found.reshape(-1, self.slots):
+            for slate in result.reshape(-1, self.slots):
                 self._cut(slate, pins)
-        return found
+        return result
 
     def _cut(self, slate: Items, pins: Items) -> None:
         """Take items out, the last first, until those that are pinned fit beside the others."""
@@ -182,7 +182,7 @@ class FittedRules:
 
     def _within(self, item: int, capped: int) -> bool:
         """Whether an item counts for that set."""
-        found = int(self.tree.inside[item])
-        while found not in (OUTSIDE, capped):
-            found = int(self.tree.parents[found])
-        return found == capped
+        result = int(self.tree.inside[item])
+        while result not in (OUTSIDE, capped):
+            result = int(self.tree.parents[result])
+        return result == capped

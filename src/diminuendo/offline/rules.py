@@ -244,12 +244,12 @@ def _row(row: Any, slot: int) -> tuple[int, ...]:
     """The items of a slot, rising: their numbers, or yes and no for every item."""
     entries = row if isinstance(row, np.ndarray) else list(row)
     if isinstance(entries, np.ndarray) and entries.dtype == np.bool_ and entries.ndim == 1:
-        found = np.flatnonzero(entries).tolist()
+        result = np.flatnonzero(entries).tolist()
     else:
-        found = sorted({_validate.whole(item, 0, LARGEST, "eligible item") for item in entries})
-    if not found:
+        result = sorted({_validate.whole(item, 0, LARGEST, "eligible item") for item in entries})
+    if not result:
         raise InvalidInput(f"Slot {slot} has no eligible item; leave the slot out instead.")
-    return tuple(found)
+    return tuple(result)
 
 
 def _pinned(given: Any) -> tuple[tuple[int, int], ...]:
@@ -259,26 +259,26 @@ def _pinned(given: Any) -> tuple[tuple[int, int], ...]:
         raise InvalidInput(
             f"pinned must be items for the first slots, or {{slot: item}}; got {given!r}."
         ) from None
-    found = [
+    result = [
         (
             _validate.whole(slot, 0, LARGEST, "pinned slot"),
             _validate.whole(item, 0, LARGEST, "pinned item"),
         )
         for slot, item in pairs
     ]
-    return tuple(sorted(found))
+    return tuple(sorted(result))
 
 
 def _cap(given: Any, number: int) -> Cap:
     try:
         items, most = given
-        found = sorted({_validate.whole(item, 0, LARGEST, "item of a cap") for item in items})
+        result = sorted({_validate.whole(item, 0, LARGEST, "item of a cap") for item in items})
     except (TypeError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(
             f"A cap is some items and how many of them are shown at most, as ([3, 4, 5], 2); cap {number} is {given!r}."
         ) from None
-    if not found:
+    if not result:
         raise InvalidInput(f"Cap {number} names no item; leave it out.")
-    return tuple(found), _validate.whole(most, 0, LARGEST, f"the most of cap {number}")
+    return tuple(result), _validate.whole(most, 0, LARGEST, f"the most of cap {number}")

@@ -81,9 +81,9 @@ class ContextPlan:
     def said(self) -> str:
         """All of it in words."""
         few = " and ".join(f"{size:,}" for size in self.sizes)
-        found = [f"{few} values, {'private' if self.private else 'public'}."]
+        result = [f"{few} values, {'private' if self.private else 'public'}."]
         if self.noise_factor is not None:
-            found += [
+            result += [
                 f"If they say nothing about what people want, noise grows up to {self.noise_factor:.3f} times until "
                 f"that is known, and up to {self.later_factor:.3f} times then.",
                 f"A value can have a slate of its own after about {self.needed:,} people, and often two to four times "
@@ -91,7 +91,7 @@ class ContextPlan:
                 f"{' and '.join(f'{people:,.0f}' for people in self.on_average)} come for each.",
                 f"Each release publishes {self.numbers:,} numbers for them, about {_seconds(self.seconds)} of noise.",
             ]
-        return " ".join([*found, self.advice])
+        return " ".join([*result, self.advice])
 
 
 def context_plan(

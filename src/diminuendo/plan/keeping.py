@@ -68,8 +68,8 @@ def keeping(name: str, setting: Setting, patience: Patience, cares_about: float)
         return None
     plain = replace(setting, patience=patience, retention=None, sample=1)
     made, otherwise = (LEARNERS[name].for_setting(each) for each in (setting, plain))
-    found = [noise(releases_of(each), cares_about) for each in (made, otherwise)]
-    apart = [None if each is None else each.apart for each in found]
+    result = [noise(releases_of(each), cares_about) for each in (made, otherwise)]
+    apart = [None if each is None else each.apart for each in result]
     learned_from = made.horizon or setting.rounds
     return Keeping(
         plain, setting.retention, setting.sample, learned_from, most_kept(made), most_kept(otherwise), *apart

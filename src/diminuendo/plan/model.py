@@ -69,8 +69,8 @@ class PublicModel:
 
     def dealt(self, rng: np.random.Generator | int, *, items: int | None = None) -> Floats:
         """The appeal of item 0, 1, ... among the `people` of that seed."""
-        found: Floats = np.random.default_rng(rng).permutation(self.appeal[:items])
-        return found
+        result: Floats = np.random.default_rng(rng).permutation(self.appeal[:items])
+        return result
 
     def people(self, count: int, seed: int, *, items: int | None = None) -> People:
         """`count` people of the model; with `items`, what they want of the most wanted items only."""
@@ -89,13 +89,13 @@ def assumed(cares_about: float | None, n_items: int) -> float:
     """The number of items a person cares about: what was said, or what is typical."""
     if cares_about is None:
         return min(TYPICAL, max(1.0, n_items / 4))
-    found = _validate.positive_float(cares_about, "cares_about")
-    if found > n_items:
+    result = _validate.positive_float(cares_about, "cares_about")
+    if result > n_items:
         raise InvalidInput(
-            f"cares_about must be at most the number of items: got {found:g} of {n_items}. It is how many "
+            f"cares_about must be at most the number of items: got {result:g} of {n_items}. It is how many "
             "items one person cares about on average."
         )
-    return found
+    return result
 
 
 def half_way(
@@ -135,5 +135,5 @@ def _appeal(n_items: int, cares_about: float) -> Floats:
 
     most = top * n_items  # then every item is at the top, which is at least cares_about / n_items
     scale = most if excess(most) <= 0 else optimize.brentq(excess, 0.0, most, xtol=1e-12)
-    found: Floats = np.minimum(top, scale / ranks)
-    return found
+    result: Floats = np.minimum(top, scale / ranks)
+    return result

@@ -79,8 +79,8 @@ def deviations(plan: OverlapPlan, cares_about: float) -> Floats:
             for both, share in zip(plan.sigmas, shares, strict=True)
         ]
     )
-    found: Floats = np.array(ends[: plan.releases]) * np.cumsum((asked / sigma) ** 2) ** -0.5
-    return found
+    result: Floats = np.array(ends[: plan.releases]) * np.cumsum((asked / sigma) ** 2) ** -0.5
+    return result
 
 
 def apart(deviation: float, cares_about: float) -> float:
@@ -98,5 +98,5 @@ def noise(plan: OverlapPlan | None, cares_about: float) -> Noise | None:
 
 def releases_of(made: Learner) -> OverlapPlan | None:
     """When and with what noise a learner publishes what items are worth, if it does."""
-    found = getattr(made.policy, "plan", None)
-    return found if isinstance(found, OverlapPlan) else None
+    result = getattr(made.policy, "plan", None)
+    return result if isinstance(result, OverlapPlan) else None

@@ -188,13 +188,13 @@ class Plan:
         """
         if self.recommended == "random":  # it costs nothing at any epsilon
             return self
-        found = prices(self.recommended, self.setting, self.cares_about, epsilons, progress)
+        result = prices(self.recommended, self.setting, self.cares_about, epsilons, progress)
         rules = self.keeping
         if rules is not None:
             here = (self.setting.epsilon,)
             (otherwise,) = prices(self.recommended, rules.otherwise, self.cares_about, here, progress)
             rules = replace(rules, loss_otherwise=otherwise.loss)
-        priced = replace(self, prices=found, keeping=rules)
+        priced = replace(self, prices=result, keeping=rules)
         return priced if priced.price is None else replace(priced, half_way=priced.price.half_way)
 
     @property
@@ -331,14 +331,14 @@ def plan(
         retention=retention, sample=sample,
     )  # fmt: skip
     cares = assumed(cares_about, setting.n_items)
-    found, left_out = [], {}
+    result, left_out = [], {}
     for name in with_variants():
         if feedback in LEARNERS[name].reads:
             try:
-                found.append(candidate(name, setting))
+                result.append(candidate(name, setting))
             except InvalidInput as error:
                 left_out[name] = str(error)
-    name, why = pick(found, setting, store_people=store_people, adversarial=adversarial)
+    name, why = pick(result, setting, store_people=store_people, adversarial=adversarial)
     made = LEARNERS[name].for_setting(setting)
     releases, look = releases_of(made), first_look(made)
     model = PublicModel(setting.n_items, cares)
@@ -357,7 +357,7 @@ def plan(
         store_people,
         adversarial,
         cares,
-        found,
+        result,
         left_out,
         name,
         why,
@@ -416,11 +416,11 @@ def _printed(name: str, made: Learner, setting: Setting) -> dict[str, Any]:
     """The paper's letters, and its formula for gamma before it is held at 1."""
     letters = {"rate": "eta", "exploring": "gamma", "curvature": "H"}
     own = made.parameters
-    found = {letter: own[name] for name, letter in letters.items() if own.get(name) is not None}
+    result = {letter: own[name] for name, letter in letters.items() if own.get(name) is not None}
     if made.name == "bandit-dp" and "calibration=paper" in name and "draw=direct" not in name:
-        found["gamma_as_printed"] = paper_exploring(setting.n_items, setting.slots, setting.rounds)
-        found["rounds_for_gamma"] = rounds_for_paper_exploring(setting.n_items, setting.slots)
-    return found
+        result["gamma_as_printed"] = paper_exploring(setting.n_items, setting.slots, setting.rounds)
+        result["rounds_for_gamma"] = rounds_for_paper_exploring(setting.n_items, setting.slots)
+    return result
 
 
 def pick(

@@ -130,7 +130,7 @@ def prices(
     crowd = [_sample(model, simulated, seed) for seed in range(seeds)]
     work = len(asked) * len(crowd)
     tick = progress("trying epsilons on made-up people", work) if progress else lambda done: None
-    found = []
+    result = []
     for epsilon in asked:
         at = replace(setting, epsilon=epsilon)
         short = short_run(name, at)
@@ -152,8 +152,8 @@ def prices(
         else:
             half = half_way(plan, model, at.slots, as_patience(at.patience))
         half = None if half is None else min(whole, half * one_in)
-        found.append(Price(epsilon, tuple(losses), None if told is None else told.apart, half, look))
-    return tuple(found)
+        result.append(Price(epsilon, tuple(losses), None if told is None else told.apart, half, look))
+    return tuple(result)
 
 
 def random_loss(setting: Setting, cares_about: float) -> float:
@@ -178,18 +178,18 @@ class ShortRun(NamedTuple):
 
     def said(self, whole: Setting) -> str:
         """What of the whole run is simulated, in words; nothing where all of it is."""
-        found = ""
+        result = ""
         if whole.feedback != "full" and self.setting.n_items < whole.n_items:
-            found += (
+            result += (
                 f" Losses are simulated with the {self.setting.n_items:,} most wanted things and as much fewer people, "
                 "which is hopeful."
             )
         if self.later:
-            found += (
+            result += (
                 f" {self.setting.rounds:,} people are simulated, and those after them are taken to fare as the last "
                 "eighth of these, which is cautious."
             )
-        return found
+        return result
 
 
 def short_run(name: str, setting: Setting) -> ShortRun:

@@ -57,10 +57,10 @@ class BatchCosts:
 
     def plus(self, other: BatchCosts) -> BatchCosts:
         """The sum of both, which stay as they are: whoever fails in the midst of this has added nothing."""
-        found = BatchCosts()
-        found.common, columns, worst = self._with(other)
-        found.columns, found.worst = self.columns | columns, self.worst | worst
-        return found
+        result = BatchCosts()
+        result.common, columns, worst = self._with(other)
+        result.columns, result.worst = self.columns | columns, self.worst | worst
+        return result
 
     def after(self, other: BatchCosts) -> Fraction:
         """The total there would be after adding `other`, which is not added."""
@@ -282,8 +282,8 @@ class Advanced(Accountant):
         left = epsilon - count * step * rounds * math.expm1(step * rounds)
         if left <= 0 or step * count == 0:
             return 0.0 if step * count == 0 else 1.0
-        found = math.exp(-((left / (step * rounds)) ** 2) / (2 * count)) * (1 + curves.SLACK * 1e3)
-        return min(1.0, found) or math.ulp(0.0)  # it underflows, and advanced composition is never pure
+        result = math.exp(-((left / (step * rounds)) ** 2) / (2 * count)) * (1 + curves.SLACK * 1e3)
+        return min(1.0, result) or math.ulp(0.0)  # it underflows, and advanced composition is never pure
 
 
 ACCOUNTANTS: dict[str, Accountant] = {

@@ -190,8 +190,8 @@ class Budget:
         """
         counting, owned = self.counting, self.unit.rounds if rounds is None else rounds
         whole = counting.owned(cost, owned)
-        found = counting.convert(rounded_up(whole), self.delta)
-        return min(found, self.epsilon) if whole <= counting.owned(self.limit, self.unit.rounds) else found
+        result = counting.convert(rounded_up(whole), self.delta)
+        return min(result, self.epsilon) if whole <= counting.owned(self.limit, self.unit.rounds) else result
 
     def worth_of(self, event: Event, rounds: int | None = None) -> float:
         """Return the epsilon, at this budget's delta, of an event.
@@ -255,12 +255,12 @@ class Budget:
 
     def counted_otherwise(self, event: Event, alone: float) -> str:
         """What to do where an event that costs `alone` was made for another accountant; nothing where it was not."""
-        found = []
+        result = []
         for name, accountant in additive().items():
             delta = 0.0 if name == "pure" else self.delta or USUAL_DELTA
             with suppress(UnknownEvent):
-                found.append((accountant.epsilon(event, delta, self.unit.rounds), delta, name))
-        least, delta, name = min(found)
+                result.append((accountant.epsilon(event, delta, self.unit.rounds), delta, name))
+        least, delta, name = min(result)
         if least >= alone or least > self.epsilon * (1 + 1e-9):
             return ""
         return (
@@ -299,10 +299,10 @@ class Budget:
         if _validate.positive_int(periods, "periods") == 1:
             return self
         whole = periods * self._whole
-        found, more = replace(self, epsilon=self.counting.convert(rounded_up(whole), self.delta)), 2.0**-50
-        while found._whole < whole:  # what fits into an epsilon is rounded down
-            found, more = replace(self, epsilon=found.epsilon * (1 + more)), 2 * more
-        return found
+        result, more = replace(self, epsilon=self.counting.convert(rounded_up(whole), self.delta)), 2.0**-50
+        while result._whole < whole:  # what fits into an epsilon is rounded down
+            result, more = replace(self, epsilon=result.epsilon * (1 + more)), 2 * more
+        return result
 
     def split(self, periods: int) -> Budget:
         """Return the budget of each of several periods, so that a user who comes in all of them has this budget in all.
@@ -331,15 +331,15 @@ class Budget:
         """
         if _validate.positive_int(periods, "periods") == 1:
             return self
-        found, less = self.counting.convert(rounded_up(self._whole / periods), self.delta), 2.0**-50
-        while found > 0 and not self._fits(replace(self, epsilon=found), periods):
-            found, less = found * (1 - less), 2 * less  # conversions round up
-        if found <= 0:
+        result, less = self.counting.convert(rounded_up(self._whole / periods), self.delta), 2.0**-50
+        while result > 0 and not self._fits(replace(self, epsilon=result), periods):
+            result, less = result * (1 - less), 2 * less  # conversions round up
+        if result <= 0:
             raise InvalidInput(
                 f"Epsilon {self.epsilon:g} with delta {self.delta:g} cannot be split over {periods} periods: "
                 "what each would have is hidden by delta alone. Take fewer periods, or a smaller delta."
             )
-        return replace(self, epsilon=found)
+        return replace(self, epsilon=result)
 
     @property
     def _whole(self) -> Fraction:

@@ -88,8 +88,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     first = log_normal(-epsilon / mu + mu / 2)
     second = epsilon + log_normal(-epsilon / mu - mu / 2)
     slack = SLACK * (abs(first) + abs(second) + 2 * abs(epsilon) + 1)
-    found = math.exp(first + slack) * -math.expm1(min(0.0, second - first - 2 * slack))
-    return min(1.0, found) or math.ulp(0.0)
+    result = math.exp(first + slack) * -math.expm1(min(0.0, second - first - 2 * slack))
+    return min(1.0, result) or math.ulp(0.0)
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:

@@ -232,12 +232,14 @@ class Ledger:
     @classmethod
     def _continued(cls, books: Books, content: bytes, budget: Budget | None, expect: str | None) -> Self:
         where = str(books.lines.path)
-        found = ledger_file.parse(content, where)
-        if budget is not None and budget != found.budget:
-            raise InvalidInput(f"{where} was opened for {found.budget}; got {budget}. Budgets do not change.")
-        ledger = cls._of(found, where, expect)
+        result = ledger_file.parse(content, where)
+        if budget is not None and budget != result.budget:
+            raise InvalidInput(
+                f"{where} was opened for {result.budget}; got {budget}. Budgets do not change."
+            )
+        ledger = cls._of(result, where, expect)
         ledger._hold(books)
-        if found.torn:
+        if result.torn:
             books.lines.cut(content.rindex(b"\n") + 1)
             ledger.charge(Composed(()), "an unfinished line was dropped: nothing had been drawn on it")
         elif not content.endswith(b"\n"):
@@ -710,14 +712,14 @@ class Paid:
                 raise LedgerDamaged(
                     f"{name} was published and is lost; it is not drawn again. Restore it from a copy."
                 )
-            found = ledger._kept.once(name, draw)
+            result = ledger._kept.once(name, draw)
             if before is None:
-                ledger._write(Drawn(name, digest(found), secret.secure))
-            elif before.digest != digest(found):
+                ledger._write(Drawn(name, digest(result), secret.secure))
+            elif before.digest != digest(result):
                 raise LedgerDamaged(
                     f"{name} is not what was published under that name. Restore it from a copy."
                 )
-            return found
+            return result
 
 
 def audit(path: Place, *, expect: str | None = None) -> Ledger:

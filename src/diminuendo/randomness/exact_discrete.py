@@ -36,12 +36,12 @@ def uniform_below(next_word: NextWord, bound: int) -> int:
     """Uniform among 0 .. bound - 1: words are drawn anew until they make a number that is below."""
     bits = (bound - 1).bit_length()
     while True:
-        found = 0
+        result = 0
         for _ in range(0, max(bits, 1), 64):
-            found = found << 64 | next_word()
-        found &= (1 << bits) - 1
-        if found < bound:
-            return found
+            result = result << 64 | next_word()
+        result &= (1 << bits) - 1
+        if result < bound:
+            return result
 
 
 def below_fraction(next_word: NextWord, part: int, whole: int) -> bool:
@@ -94,9 +94,9 @@ def gaussian_number(next_word: NextWord, sigma: Fraction) -> int:
     top, bottom, width = sigma.numerator**2, sigma.denominator**2, int(sigma) + 1
     scale, whole = Fraction(width), 2 * top * bottom * width**2
     while True:
-        found = laplace_number(next_word, scale)
-        if decays(next_word, (abs(found) * width * bottom - top) ** 2, whole):
-            return found
+        result = laplace_number(next_word, scale)
+        if decays(next_word, (abs(result) * width * bottom - top) ** 2, whole):
+            return result
 
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1

@@ -42,5 +42,5 @@ class PublicSample:
             )
             known = np.asarray(words, dtype=np.uint64) < self._below
             self._known = begins, known
-        found: NDArray[np.bool_] = known[first - begins : first - begins + count].copy()
-        return found
+        result: NDArray[np.bool_] = known[first - begins : first - begins + count].copy()
+        return result

@@ -109,11 +109,11 @@ def accepts(k: int, x: _Uniform, next_digit: NextDigit) -> bool:
 def _uniform_below(bound: int, next_digit: NextDigit) -> int:
     wide = (bound - 1).bit_length()
     while True:
-        found = 0
+        result = 0
         for _ in range(-(-wide // DIGIT)):
-            found = found << DIGIT | next_digit()
-        if (found := found & ((1 << wide) - 1)) < bound:
-            return found
+            result = result << DIGIT | next_digit()
+        if (result := result & ((1 << wide) - 1)) < bound:
+            return result
 
 
 def rounded(sigma: float, k: int, digits: list[int], next_digit: NextDigit) -> int:
@@ -323,8 +323,8 @@ def _round(sigma: float, m: int, e: int, wholes: Ints, fractions: Words, state: 
         k = wholes[j] if wholes[j] >= 0 else -wholes[j] - 1
         size = sigma * (k + float(fractions[j]) * FRACTION)
         down = np.floor(size + 0.5)
-        found = int(down)
+        result = int(down)
         if abs(size + 0.5 - np.rint(size + 0.5)) <= SAFE * (size + 1):
-            found = _decided(m, e, k, fractions[j])
-            state[j] = UNSURE if found == UNDECIDED else SETTLED
-        noise[j] = found if wholes[j] >= 0 else -found
+            result = _decided(m, e, k, fractions[j])
+            state[j] = UNSURE if result == UNDECIDED else SETTLED
+        noise[j] = result if wholes[j] >= 0 else -result

@@ -123,13 +123,13 @@ def draw_other(guide: GuideTable, slot: int, row: Items, taken: int, coins: Publ
     place = below_masked(left, mask, coins)
     if place == UNFINISHED:
         return UNFINISHED
-    found, passed, stepped = 0, 0, True
+    result, passed, stepped = 0, 0, True
     while stepped:  # over the stretches of items in the row
-        found, over = seek(guide, slot, place + passed), 0
+        result, over = seek(guide, slot, place + passed), 0
         for before in range(taken):
-            if EMPTY_SLOT < row[before] <= found:
+            if EMPTY_SLOT < row[before] <= result:
                 over += guide.kept[slot, before]
         stepped, passed = over != passed, over
     for expert in range(len(guide.kept)):
-        guide.kept[expert, slot] = guide.ends[found + 1, expert] - guide.ends[found, expert]
-    return found
+        guide.kept[expert, slot] = guide.ends[result + 1, expert] - guide.ends[result, expert]
+    return result

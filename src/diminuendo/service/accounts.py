@@ -102,23 +102,23 @@ class Account:
         whole = content[: content.rfind(b"\n") + 1]
         for text in whole[len(self._read) :].splitlines() if not self.damaged else ():
             try:
-                found, head = read_line(text, self.head)
+                result, head = read_line(text, self.head)
             except LedgerDamaged as error:
                 self.damaged = f"line {len(self.lines) + 1}: {error}"
                 break
-            self._enter(found, head)
+            self._enter(result, head)
         self._read = whole
         return self
 
     def purposes(self, placement: str) -> list[Spent]:
         """What one placement spent on what, the dearest first."""
-        found = [(key, cost) for key, cost in self._parts.items() if key[0] == placement and key[1]]
-        return sorted((self._said(*one) for one in found), key=lambda one: -one.part)
+        result = [(key, cost) for key, cost in self._parts.items() if key[0] == placement and key[1]]
+        return sorted((self._said(*one) for one in result), key=lambda one: -one.part)
 
     def placements(self) -> list[Spent]:
         """What each placement spent in all, the dearest first; their parts add up to `part`."""
-        found = [(key, cost) for key, cost in self._parts.items() if not key[1]]
-        return sorted((self._said(*one) for one in found), key=lambda one: -one.part)
+        result = [(key, cost) for key, cost in self._parts.items() if not key[1]]
+        return sorted((self._said(*one) for one in result), key=lambda one: -one.part)
 
     def releases(self, placement: str) -> Iterator[tuple[Line, Line]]:
         """What was published for a placement, the last first: the line of each release, and that of its charge."""
@@ -177,9 +177,9 @@ def noise_of(event: Event) -> float | None:
     if isinstance(event, events.Repeated):
         return noise_of(event.event)
     if isinstance(event, (events.Composed, events.Parallel)):
-        found = [noise_of(part) for part in event.events]
-        known = [one for one in found if one is not None]
-        return min(known) if known and len(known) == len(found) else None
+        result = [noise_of(part) for part in event.events]
+        known = [one for one in result if one is not None]
+        return min(known) if known and len(known) == len(result) else None
     if isinstance(event, events.Selections):
         return None
     rho = ZCDP.tally(event).total

@@ -49,13 +49,15 @@ def read_keys(folder: Path) -> FrontKeys:
     try:
         told = json.loads((folder / TOKENS).read_text())
         tokens = {int(number): bytes.fromhex(key) for number, key in told["keys"].items()}
-        found = FrontKeys(tokens, int(told["sign_with"]), bytes.fromhex((folder / NAMES).read_text().strip()))
+        result = FrontKeys(
+            tokens, int(told["sign_with"]), bytes.fromhex((folder / NAMES).read_text().strip())
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InvalidInput(_unread(folder)) from None
-    whole = {len(found.names), *map(len, tokens.values())} == {KEY_BYTES}
-    if not whole or found.signing not in tokens or not all(0 <= number < 256 for number in tokens):
+    whole = {len(result.names), *map(len, tokens.values())} == {KEY_BYTES}
+    if not whole or result.signing not in tokens or not all(0 <= number < 256 for number in tokens):
         raise InvalidInput(_unread(folder))
-    return found
+    return result
 
 
 def rotate(folder: Path) -> int:

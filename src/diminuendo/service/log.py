@@ -115,8 +115,8 @@ class StoreWatch:
 
 def why(error: BaseException) -> str:
     """Why the store is not available, as far as an error says it."""
-    found = error.why if isinstance(error, StoreUnavailable) else ""
-    return found if found in reasons.REASONS else reasons.UNLISTED
+    result = error.why if isinstance(error, StoreUnavailable) else ""
+    return result if result in reasons.REASONS else reasons.UNLISTED
 
 
 def _where(error: BaseException) -> str:

@@ -64,7 +64,7 @@ def public_menu(learner: Learner, version: int, **more: Any) -> PublicMenu:
             says &= isinstance(menu, RandomSlates)
         case _:
             raise InvalidInput(f"Menus of kind {menu.kind!r} need coins that the learner has to know.")
-    ranking = _row(found) if (found := getattr(menu, "ranking", None)) is not None else ()
+    ranking = _row(result) if (result := getattr(menu, "ranking", None)) is not None else ()
     return PublicMenu(
         **sizes | kind | {"ranking": ranking, "filler": _row(filler), "propensities": says} | more
     )

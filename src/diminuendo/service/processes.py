@@ -137,15 +137,15 @@ class Processes:
 def listening(host: str, port: int) -> socket.socket:
     """A socket that front ends share."""
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(kind, socket.SOCK_STREAM)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    result = socket.socket(kind, socket.SOCK_STREAM)
+    result.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((host, port))
-        found.listen(1024)
+        result.bind((host, port))
+        result.listen(1024)
     except OSError as error:
-        found.close()
+        result.close()
         raise InvalidInput(f"Cannot listen on {host}:{port}: {error.strerror}.") from error
-    return found
+    return result
 
 
 def end_with_parent() -> Callable[[], bool]:

@@ -116,12 +116,12 @@ class PlacementView:
     @property
     def shown_since(self) -> Moment | None:
         """The first menu since which the leading slate is what it is."""
-        found = None
+        result = None
         for moment in reversed(self.history):
             if moment.slate != self.slate:
                 break
-            found = moment
-        return found
+            result = moment
+        return result
 
     @property
     def over(self) -> bool:
@@ -137,7 +137,7 @@ class PlacementView:
     @property
     def changes(self) -> list[Change]:
         """What changed from menu to menu, the last first; menus that lead with the same are left out."""
-        found = []
+        result = []
         for before, after in pairwise(self.history):
             if before.slate != after.slate:
                 old, new = (
@@ -149,8 +149,8 @@ class PlacementView:
                     tuple(item for item in one if item not in other)
                     for one, other in ((new, old), (old, new))
                 )
-                found.append(Change(after, came, left, moved))
-        return found[::-1]
+                result.append(Change(after, came, left, moved))
+        return result[::-1]
 
     @property
     def drifts(self) -> list[Moment]:
@@ -164,8 +164,8 @@ class PlacementView:
         """Where several slates take turns in a block: each with its share of the rounds, the most frequent first."""
         if self.menu is None or self.menu.kind != "rounds" or not self.menu.shown:
             return []
-        found = Counter(self.menu.shown).most_common()
-        return [(self.menu.slates[row], many / len(self.menu.shown)) for row, many in found]
+        result = Counter(self.menu.shown).most_common()
+        return [(self.menu.slates[row], many / len(self.menu.shown)) for row, many in result]
 
     @property
     def segments(self) -> list[Segment]:
@@ -178,13 +178,13 @@ class PlacementView:
             if menu.kind == "types"
             else [menu.slates[Counter(menu.decks[group]).most_common(1)[0][0]] for group in menu.groups]
         )
-        found: dict[Slate, list[str]] = {}
+        result: dict[Slate, list[str]] = {}
         for words, row in zip(self._types(), rows, strict=False):
-            found.setdefault(row, []).append(words)
+            result.setdefault(row, []).append(words)
         whole = set(self.slate)
         made = [
             Segment(tuple(people), row, tuple(item for item in row if item >= 0 and item not in whole))
-            for row, people in found.items()
+            for row, people in result.items()
         ]
         return sorted(made, key=lambda one: -len(one.people))
 
@@ -256,9 +256,9 @@ class Public:
         """What the ledger of a population says."""
         content = self._store.books(population, None).lines.read()
         with self._lock:
-            found = self._accounts.get(population, Account()).read(content)
-            self._accounts[population] = found
-        return found
+            result = self._accounts.get(population, Account()).read(content)
+            self._accounts[population] = result
+        return result
 
     def size_of(self, population: str, release: str) -> int | None:
         """How many numbers were published under that name; None where they are not kept."""
@@ -283,14 +283,14 @@ class Public:
         facts = [read(PlacementFacts, row.facts) for row in self._store.placements()]
         busy = max((each.allowance + each.tick for each in facts if each is not None), default=0.0)
         known = [Health(name, max(0.0, now - at), busy) for name, (at, _) in sorted(beats.items())]
-        found = list[Health]()
+        result = list[Health]()
         for kind in ("trainer", "front"):
             those = sorted(
                 (one for one in known if one.name.startswith(kind)), key=lambda one: one.age or 0.0
             )
             lately = [one for one in those if (one.age or 0.0) < GONE]
-            found += sorted(lately, key=lambda one: one.name) or those[:1]
-        return found
+            result += sorted(lately, key=lambda one: one.name) or those[:1]
+        return result
 
     def stopped(self) -> dict[str, str]:
         """By population in which nothing is released any more, why."""

@@ -163,8 +163,8 @@ def seconds(told: Any) -> float | None:
     """A duration as a number of seconds, or as 30 s, 10 min, 2 h, 1 d; None if it is none."""
     if isinstance(told, (int, float)) and not isinstance(told, bool):
         return float(told)
-    found = DURATION.fullmatch(told) if isinstance(told, str) else None
-    return float(found[1]) * UNITS[found[2]] if found else None
+    result = DURATION.fullmatch(told) if isinstance(told, str) else None
+    return float(result[1]) * UNITS[result[2]] if result else None
 
 
 def _listens(told: str, wrong: list[str]) -> tuple[str, int]:
@@ -177,15 +177,15 @@ def _listens(told: str, wrong: list[str]) -> tuple[str, int]:
 
 def _told(told: dict[str, Any], folder: Path, wrong: list[str]) -> dict[str, Any]:
     """A placement as told, with durations as seconds, and items as a list of names."""
-    found = dict(told)
+    result = dict(told)
     for name in DURATIONS:
-        if name in found and (number := seconds(found[name])) is not None:
-            found[name] = number
-    if isinstance(items := found.get("items"), str):
+        if name in result and (number := seconds(result[name])) is not None:
+            result[name] = number
+    if isinstance(items := result.get("items"), str):
         try:
             # "\n" alone: splitlines() would also cut at characters that a name may contain
             lines = (folder / items).read_text("utf-8-sig").split("\n")
-            found["items"] = [line for line in lines if line.strip()]
+            result["items"] = [line for line in lines if line.strip()]
             if blank := [at for at, line in enumerate(lines, 1) if line.strip() not in ("", line)]:
                 which = ", ".join(map(str, blank[:5])) + (", .." if len(blank) > 5 else "")
                 wrong.append(
@@ -194,12 +194,12 @@ def _told(told: dict[str, Any], folder: Path, wrong: list[str]) -> dict[str, Any
                 )
         except (OSError, UnicodeDecodeError) as error:
             wrong.append(f"items: cannot read {folder / items}: {error}.")
-            found["items"] = []
+            result["items"] = []
     if isinstance(items, int) and not isinstance(items, bool):
-        found["items"] = [str(number) for number in range(items)]
-    if isinstance(pinned := found.get("pinned"), dict):
-        found["pinned"] = {int(slot) if slot.isdecimal() else slot: item for slot, item in pinned.items()}
-    return found
+        result["items"] = [str(number) for number in range(items)]
+    if isinstance(pinned := result.get("pinned"), dict):
+        result["pinned"] = {int(slot) if slot.isdecimal() else slot: item for slot, item in pinned.items()}
+    return result
 
 
 def _facts(place: str, name: str, told: dict[str, Any], kind: type[Any], wrong: list[str]) -> Any:
@@ -244,12 +244,12 @@ def _unfit(
 
 def _hash(told: str, role: str, wrong: list[str]) -> bytes:
     try:
-        found = bytes.fromhex(told)
+        result = bytes.fromhex(told)
     except ValueError:
-        found = b""
-    if len(found) != 32:
+        result = b""
+    if len(result) != 32:
         wrong.append(
             f"access.{role}: expected the SHA-256 of a key, 64 hexadecimal digits, as `diminuendo serve --new-key "
             f"{role}` prints it."
         )
-    return found
+    return result

@@ -56,15 +56,15 @@ def comparison(
     """
     if contexts is None:
         return names
-    found = []
+    result = []
     for name in names:
-        found.append(name)
+        result.append(name)
         entry = entry_of(name, setting)
         if entry.private and entry.takes_contexts:
-            found.append(name + NO_CONTEXTS)
+            result.append(name + NO_CONTEXTS)
         if entry.private and not contexts.private and at_once:
-            found.append(name + SEPARATE)
-    return found
+            result.append(name + SEPARATE)
+    return result
 
 
 def given(name: str, setting: Setting, contexts: Contexts | None) -> Setting:
@@ -126,11 +126,11 @@ def for_each_value(stream: Stream, payoffs: Floats, name: str) -> list[dict[str,
     contexts, types = stream.contexts, stream.types
     assert contexts is not None
     assert types is not None
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     for column, numbers in zip(contexts.columns, contexts.values_of(types).T, strict=True):
         came, place, counts = np.unique(numbers, return_inverse=True, return_counts=True)
         means = np.bincount(place, weights=payoffs) / counts
-        found += [
+        result += [
             {
                 "column": column.name,
                 "value": None if came[some] == UNKNOWN else column.values[came[some]],
@@ -139,7 +139,7 @@ def for_each_value(stream: Stream, payoffs: Floats, name: str) -> list[dict[str,
             }
             for some in np.lexsort((came, -counts)).tolist()[:MOST_KEPT]
         ]
-    return found
+    return result
 
 
 @dataclass(frozen=True)
@@ -176,23 +176,25 @@ def context_benchmarks(stream: Stream, slots: int) -> ContextBenchmarks | None:
     contexts, types = stream.contexts, stream.types
     if contexts is None or types is None:
         return None
-    found = greedy_by_type(stream, slots)
+    result = greedy_by_type(stream, slots)
     shown = [
         {
             "context": contexts.said(kind),
             "people": len(rows),
-            "greedy": found.slates[kind].value,
-            "slate": list(found.slates[kind].slate),
+            "greedy": result.slates[kind].value,
+            "slate": list(result.slates[kind].slate),
         }
         for kind, rows in list(by_type(stream))[:MOST_KEPT]
     ]
     chance = greedy_by_type(stream, slots, shuffled(types)).value
     by_number = np.zeros((contexts.n_types, slots), dtype=np.int32)
-    for kind, hindsight in found.slates.items():
+    for kind, hindsight in result.slates.items():
         by_number[kind] = hindsight.slate
     values = for_each_value(stream, stream.values(by_number[types]), "greedy")
     columns: dict[str, list[str]] = contexts.config()["columns"]
-    return ContextBenchmarks(columns, contexts.private, len(found.slates), found.value, chance, shown, values)
+    return ContextBenchmarks(
+        columns, contexts.private, len(result.slates), result.value, chance, shown, values
+    )
 
 
 def for_each_type(stream: Stream, slates: Items, payoffs: Floats, learner: Learner | None) -> dict[str, Any]:

@@ -212,11 +212,11 @@ def sweep(
             store.add(outcome.task, outcome.found)
             for category, message in outcome.notes:
                 warnings.warn(message, category, stacklevel=2)
-        found = [cell.simulation(store) for cell in cells]
+        result = [cell.simulation(store) for cell in cells]
         store.finalise(
-            [run for cell in cells for run in cell.runs], [r for one in found for r in one.results]
+            [run for cell in cells for run in cell.runs], [r for one in result for r in one.results]
         )
-    return Sweep(found)
+    return Sweep(result)
 
 
 def simulate(
@@ -280,7 +280,7 @@ def simulate(
     >>> [run.seed for run in found.results], found.benchmarks.greedy.value > found.results[0].mean_payoff
     ([0, 1], True)
     """
-    found = sweep(
+    result = sweep(
         [stream],
         slots=[slots],
         rounds=[rounds],
@@ -303,12 +303,12 @@ def simulate(
         time_limit=time_limit,
         progress=progress,
     )
-    return found.simulations[0]
+    return result.simulations[0]
 
 
 def describe(stream: Stream) -> dict[str, Any]:
     """What the stream is, for the record."""
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "name": stream.name,
         "objective": stream.family_name,
         "rounds": len(stream),
@@ -316,14 +316,14 @@ def describe(stream: Stream) -> dict[str, Any]:
     }
     if isinstance(stream, People):
         if stream.labels is not None:
-            found["labels"] = list(stream.labels)
+            result["labels"] = list(stream.labels)
         if stream.persons is not None:
-            found["people"] = len(np.unique(stream.persons))
+            result["people"] = len(np.unique(stream.persons))
         if stream.was_read is not None:
-            found["read"] = stream.was_read.as_json()
+            result["read"] = stream.was_read.as_json()
         rows = stream.family.rows(stream.table, stream.n_items)
-        found["mean_nonzeros"] = sum(len(part.data) for part in rows) / max(1, len(stream))
-    return found
+        result["mean_nonzeros"] = sum(len(part.data) for part in rows) / max(1, len(stream))
+    return result
 
 
 @dataclass(frozen=True)

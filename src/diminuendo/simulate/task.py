@@ -193,10 +193,10 @@ class Baseline:
 
     def work(self, stream: Stream, progress: Progress | None = None) -> Benchmarks:
         """Find the baseline."""
-        found = benchmarks(stream, self.slots, time_limit=self.time_limit, rules=self.rules)
+        result = benchmarks(stream, self.slots, time_limit=self.time_limit, rules=self.rules)
         if progress:
             progress(self.size)
-        return found
+        return result
 
 
 Task = Run | Baseline

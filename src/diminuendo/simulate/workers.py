@@ -60,9 +60,9 @@ def do(task: Task, stream: Stream, progress: Progress | None = None) -> Outcome:
     """Do one task, and note the warnings on the way."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        found = task.work(stream, progress)
+        result = task.work(stream, progress)
     notes = dict.fromkeys((warning.category, str(warning.message)) for warning in heard)
-    return Outcome(task, found, list(notes))
+    return Outcome(task, result, list(notes))
 
 
 def how_many(jobs: int, tasks: int) -> int:
@@ -180,8 +180,8 @@ def _do_there(task: Task, stream: bytes | Path, plugins: Carried) -> Outcome:
 @lru_cache(maxsize=2)
 def _unpacked(stream: bytes | Path) -> Stream:
     # Ray would share the arrays of a stream, but read-only, for which kernels would have to be compiled again.
-    found: Stream = pickle.loads(stream.read_bytes() if isinstance(stream, Path) else stream)
-    return found
+    result: Stream = pickle.loads(stream.read_bytes() if isinstance(stream, Path) else stream)
+    return result
 
 
 @lru_cache(maxsize=4)

@@ -135,13 +135,13 @@ class Contexts:
             raise InvalidInput("Contexts have at least one column, such as country=['DE', 'FR', 'other'].")
         if strange := [name for name in drawn if name not in given]:
             raise InvalidInput(f"symmetric names columns, and there is none called {', '.join(strange)}.")
-        found = tuple(
+        result = tuple(
             replace(_column(name, values), symmetric=name in drawn) for name, values in given.items()
         )
-        object.__setattr__(self, "columns", found)
+        object.__setattr__(self, "columns", result)
         object.__setattr__(self, "private", bool(private))
         if self.n_types > MOST_TYPES:
-            sizes = " x ".join(f"({len(column)} + 1)" for column in found)
+            sizes = " x ".join(f"({len(column)} + 1)" for column in result)
             raise InvalidInput(
                 f"There is a slate for every type, and {sizes} = {self.n_types:,} are too many; at most "
                 f"{MOST_TYPES:,} are allowed. Join values of a column, or leave a column out."
@@ -182,8 +182,8 @@ class Contexts:
         """
         ask = said_by if self.private else asked  # foreign objects may raise whatever they like
         given = ask(lambda: self._by_column(context)) or [(column, None) for column in self.columns]
-        found = [self._checked(column, value) for column, value in given]
-        return int(np.ravel_multi_index([number + 1 for number in found], self._shape))
+        result = [self._checked(column, value) for column, value in given]
+        return int(np.ravel_multi_index([number + 1 for number in result], self._shape))
 
     def _by_column(self, context: Any) -> list[tuple[Column, Any]]:
         names = [column.name for column in self.columns]
@@ -211,15 +211,15 @@ class Contexts:
     def _checked(self, column: Column, value: Any) -> int:
         # Text of a whole number of thousands of digits is refused by Python, with an error.
         plain = value is None or type(value) is str or (type(value) is int and value.bit_length() < 64)
-        found = column.number(value) if plain else said_by(lambda: column.number(value))
-        if found is None and not self.private:
+        result = column.number(value) if plain else said_by(lambda: column.number(value))
+        if result is None and not self.private:
             listed = ", ".join(column.values[:10]) + (", .." if len(column) > 10 else "")
             given = said_by(lambda: repr(value))
             raise InvalidInput(
                 f"{column.name} must be one of {listed}; got {given}. List {OTHER!r} among its values for all that "
                 "is not listed, or leave it out where it is not known."
             )
-        return UNKNOWN if found is None else found
+        return UNKNOWN if result is None else result
 
     def types_of(self, table: Any, rounds: int) -> Ints:
         """Return the context ids of several users.
@@ -255,8 +255,8 @@ class Contexts:
                     f"{UNKNOWN} is not known; got {numbers[row, column]} for person {row}."
                 )
             digits = np.where(listed, numbers.astype(np.int64), UNKNOWN) + 1
-            found: Ints = np.ravel_multi_index(tuple(digits.T), self._shape).astype(np.int64)
-            return found
+            result: Ints = np.ravel_multi_index(tuple(digits.T), self._shape).astype(np.int64)
+            return result
         if len(table) != rounds:
             raise InvalidInput(f"contexts must have one for each of {rounds:,} people; got {len(table)}.")
         return np.array([self.type_of(context) for context in table], dtype=np.int64)
@@ -351,12 +351,12 @@ def listed(name: str, codes: Ints, values: Sequence[str]) -> tuple[list[str], In
             f"{name} has more than {MOST_VALUES:,} values; the {rare:,} rarest of them became {OTHER!r}.",
             stacklevel=2,
         )
-    found = sorted({values[code] for code in kept.tolist()} - {OTHER}, key=_as_number)
+    result = sorted({values[code] for code in kept.tolist()} - {OTHER}, key=_as_number)
     if len(kept) < np.count_nonzero(counts) or any(values[code] == OTHER for code in kept.tolist()):
-        found.append(OTHER)
-    place = {value: number for number, value in enumerate(found)}
+        result.append(OTHER)
+    place = {value: number for number, value in enumerate(result)}
     numbers = np.array([place.get(value, place.get(OTHER, UNKNOWN)) for value in values], dtype=np.int64)
-    return found, np.where(codes == UNKNOWN, UNKNOWN, numbers[codes])
+    return result, np.where(codes == UNKNOWN, UNKNOWN, numbers[codes])
 
 
 def _as_number(value: str) -> tuple[bool, int, str]:

@@ -38,8 +38,8 @@ class Exclusions(NamedTuple):
 
     def of(self, person: int) -> list[int]:
         """What one person excludes."""
-        found: list[int] = self.items[self.starts[person] : self.starts[person + 1]].tolist()
-        return found
+        result: list[int] = self.items[self.starts[person] : self.starts[person + 1]].tolist()
+        return result
 
 
 NONE = Exclusions(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32))
@@ -78,7 +78,7 @@ def _of_matrix(given: Any, people: int, n_items: int) -> Exclusions:
 
 def _items(given: Any, n_items: int) -> Items:
     """What one person excludes, as far as it is items. Nothing is refused: foreign objects may raise what they like."""
-    found = set[int]()
+    result = set[int]()
 
     def read() -> None:
         if isinstance(given, np.ndarray):
@@ -89,7 +89,7 @@ def _items(given: Any, n_items: int) -> Items:
         for item in islice(many, READ + READ * n_items):
             number = isinstance(item, (int, float, np.integer, np.floating)) and not isinstance(item, bool)
             if number and 0 <= item < n_items and item == int(item):
-                found.add(int(f"{int(item)}"))  # a plain number, whatever else it can do
+                result.add(int(f"{int(item)}"))  # a plain number, whatever else it can do
 
     said_by(read)
-    return np.array(sorted(item for item in found if item < n_items), dtype=np.int32)
+    return np.array(sorted(item for item in result if item < n_items), dtype=np.int32)

@@ -75,11 +75,11 @@ class TableWalk:
         rows, first = self._people.rows, int(joining[0])
         same = first != EMPTY_SLOT and bool((joining == first).all())
         if same and isinstance(rows, range) and _columns_are_items(self._people):
-            (found,) = self._family.rows(self._people.table, self._room.n_items)
+            (result,) = self._family.rows(self._people.table, self._room.n_items)
             low = rows.start
             while low < rows.stop:
                 who = np.empty(min(TOGETHER, rows.stop - low), dtype=np.int64)
-                many, low = _who_has(found.indptr, found.indices, first, low, rows.stop, who)
+                many, low = _who_has(result.indptr, result.indices, first, low, rows.stop, who)
                 if many:
                     yield who[:many] - rows.start
         else:
@@ -110,8 +110,8 @@ class TableWalk:
             if len(who):
                 starts, items = _side_by_side(self._starts, self._items, who)
                 some = replace(self._people, rows=rows[who])
-                for first, found in gains_around(self._room, [some], starts, items, slate):
-                    yield who[first : first + TOGETHER], found
+                for first, result in gains_around(self._room, [some], starts, items, slate):
+                    yield who[first : first + TOGETHER], result
 
     def _care(self, slate: Sequence[int], low: int, many: int) -> NDArray[np.bool_]:
         """Who, of `many` people from number `low` on, may want something of a slate."""
@@ -119,8 +119,8 @@ class TableWalk:
         if isinstance(rows, range) and _columns_are_items(self._people):
             marks = np.zeros(self._room.n_items, dtype=np.bool_)
             marks[[item for item in slate if item != EMPTY_SLOT]] = True
-            (found,) = self._family.rows(self._people.table, self._room.n_items)
-            _want(found.indptr, found.indices, marks, rows.start + low, cares)
+            (result,) = self._family.rows(self._people.table, self._room.n_items)
+            _want(result.indptr, result.indices, marks, rows.start + low, cares)
         return cares
 
 
@@ -164,8 +164,8 @@ class FunctionWalk:
 
     def around(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
         """What items would add around a slate."""
-        for _, found in gains_around(self._room, [self._user], self._starts, self._items, slate):
-            yield np.zeros(1, dtype=np.int64), found
+        for _, result in gains_around(self._room, [self._user], self._starts, self._items, slate):
+            yield np.zeros(1, dtype=np.int64), result
 
 
 def _columns_are_items(people: Segment) -> bool:
@@ -186,7 +186,7 @@ def as_in_their_rows(people: Segment, n_items: int) -> SparseRows | None:
     family, rows = people.family, people.rows
     if family is None or not isinstance(rows, range) or not _columns_are_items(people):
         return None
-    (found,) = family.rows(people.table, n_items)
+    (result,) = family.rows(people.table, n_items)
     state = np.empty(largest_state(people.table, rows.start, rows.stop))
     same = _are_rows(
         people.table,
@@ -194,11 +194,11 @@ def as_in_their_rows(people: Segment, n_items: int) -> SparseRows | None:
         rows.stop,
         state,
         buffer_for(n_items, [people]),
-        found.indptr,
-        found.indices,
-        found.data,
+        result.indptr,
+        result.indices,
+        result.data,
     )
-    return found if same else None
+    return result if same else None
 
 
 @kernel
@@ -251,10 +251,10 @@ def _who_has(
     """
     count, person, j, end, wanted = 0, low, starts[low], starts[high], np.int32(item)
     while j < end:
-        stop, found = min(j + 256, end), False
+        stop, result = min(j + 256, end), False
         for i in range(j, stop):  # several are taken at a time
-            found |= columns[i] == wanted
-        if found:
+            result |= columns[i] == wanted
+        if result:
             for i in range(j, stop):
                 if columns[i] == item:
                     person = _whose(starts, person, high, i)
@@ -272,10 +272,10 @@ def _want(
 ) -> None:
     """Who, from number `low` on, has a marked item among her columns."""
     for number in range(len(out)):
-        found = False
+        result = False
         for j in range(starts[low + number], starts[low + number + 1]):
-            found |= marks[columns[j]]
-        out[number] = found
+            result |= marks[columns[j]]
+        out[number] = result
 
 
 @kernel

@@ -505,10 +505,10 @@ def slate_rows(slates: SlateLike | NDArray[np.integer], n_people: int, n_items: 
 
 
 def _two_dimensional(part: Matrix) -> Matrix:
-    found: Any = part if is_sparse(part) else np.atleast_2d(_validate.numbers(part, "Rows of people"))
-    if len(found.shape) != 2:
-        raise InvalidInput(f"Rows of people form a two-dimensional array; got shape {found.shape}.")
-    return found
+    result: Any = part if is_sparse(part) else np.atleast_2d(_validate.numbers(part, "Rows of people"))
+    if len(result.shape) != 2:
+        raise InvalidInput(f"Rows of people form a two-dimensional array; got shape {result.shape}.")
+    return result
 
 
 @inline

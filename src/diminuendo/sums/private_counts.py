@@ -90,16 +90,16 @@ class Counts(ABC):
         InvalidInput
             If a sensitivity is out of range.
         """
-        found = np.asarray(sensitivity)
-        whole = found.ndim == 1 and np.issubdtype(found.dtype, np.integer)
-        if not whole or ((found < 1) | (found > LARGEST_SENSITIVITY)).any():
+        result = np.asarray(sensitivity)
+        whole = result.ndim == 1 and np.issubdtype(result.dtype, np.integer)
+        if not whole or ((result < 1) | (result > LARGEST_SENSITIVITY)).any():
             raise InvalidInput(
                 f"sensitivity must be whole numbers from 1 to {LARGEST_SENSITIVITY}, one per cell; "
                 f"got {sensitivity!r}."
             )
         sensitivities, lots = (
-            [*self._sensitivities, found.astype(np.int64)],
-            [*self._lots, np.zeros(len(found), np.int64)],
+            [*self._sensitivities, result.astype(np.int64)],
+            [*self._lots, np.zeros(len(result), np.int64)],
         )
         numbers = [*self._numbers, self._opened]
         # In one go: they stay in step, whatever fails.
@@ -151,13 +151,13 @@ class Counts(ABC):
 
     def arrays(self) -> dict[str, Ints]:
         """For a snapshot: as private as what people said. The names are those of a format."""
-        found = {
+        result = {
             "number": np.array([self.number]),
             "cells": np.concatenate([np.zeros(0, np.int64), *self._lots]),
         }
         if self.number + len(self._numbers) != self._opened:  # some were published before older ones
-            found["numbers"] = np.array([*self._numbers, self._opened])
-        return found
+            result["numbers"] = np.array([*self._numbers, self._opened])
+        return result
 
     def take(self, arrays: dict[str, Any]) -> None:
         """Go on from what `arrays` gave, with lots opened as they were then."""
@@ -256,10 +256,10 @@ class PrivateCounts(Counts):
         ndarray of float, shape (n_bins,)
             Drawn once, and stored with the ledger before it is returned. Call `forget` afterwards.
         """
-        found = self._paid.once(f"{self._numbers[lot]:06d}", lambda: self._drawn(secret, lot), secret)
-        if found.shape != self._lots[lot].shape:
+        result = self._paid.once(f"{self._numbers[lot]:06d}", lambda: self._drawn(secret, lot), secret)
+        if result.shape != self._lots[lot].shape:
             raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
-        return np.asarray(found / self.ticks)
+        return np.asarray(result / self.ticks)
 
     def _drawn(self, secret: SecretRandomness, lot: int) -> Ints:
         cells, sensitivities = self._lots[lot], self._sensitivities[lot]

@@ -70,9 +70,9 @@ class RunningSum(OpenBatch, ABC):
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of a sum that was made with the same arguments."""
-        found = snapshots.read(snapshot, {"sum": repr(self._facts())})
+        result = snapshots.read(snapshot, {"sum": repr(self._facts())})
         entries, arrays = self._cells.entries(), self._arrays()
-        here, later = found[: 2 + len(arrays)], found[2 + len(arrays) :]
+        here, later = result[: 2 + len(arrays)], result[2 + len(arrays) :]
         snapshots.fill([entries, self._marks, *arrays], here)
         self._cells.fill(entries)
         self._later = {}

@@ -19,8 +19,8 @@ def packed(facts: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
 
 def read(snapshot: bytes, facts: dict[str, Any]) -> list[NDArray[Any]]:
     """The arrays of a snapshot that belongs to the same facts."""
-    found, arrays = _snapshots.unpacked(snapshot, "a snapshot")
-    if found != facts:
+    result, arrays = _snapshots.unpacked(snapshot, "a snapshot")
+    if result != facts:
         raise InvalidInput(
             "The snapshot is of something made with other arguments; make this one with the same."
         )

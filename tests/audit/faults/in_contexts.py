@@ -31,8 +31,8 @@ class _Unpaid:
         return False
 
     def once(self, part: str, draw: Any, secret: Any) -> Ints:
-        found: Ints = draw()
-        return found
+        result: Ints = draw()
+        return result
 
 
 def two_chains(policy: Any, broken: bool) -> None:
@@ -97,12 +97,12 @@ def only_cells_with_people() -> Iterator[None]:
     def cells(self: CellRelease, column: int, secret: Any) -> Ints | None:
         (shape, of_type), size = self._columns[column], self._n_items
         there = np.flatnonzero(self._people.counts(of_type, shape, 1))
-        found = np.zeros((shape, size), dtype=np.int64)
+        result = np.zeros((shape, size), dtype=np.int64)
         if np.isinf(self.deviations.cells[column]):
             return None
         total = self._people.sums((), of_type, shape)
-        found[there] = normal.rounded_normal(total[there], self.deviations.cells[column], secret)
-        return found
+        result[there] = normal.rounded_normal(total[there], self.deviations.cells[column], secret)
+        return result
 
     with types_part_early(), mock.patch.object(CellRelease, "cells", cells):
         yield

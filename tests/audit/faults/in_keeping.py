@@ -26,8 +26,8 @@ def coin_by_answers(policy: Any, broken: bool) -> None:
         answers[0] += broken
 
     def thrown(first: int, people: int) -> Any:
-        found = heads(first, people)
-        return ~found if answers[0] % 2 else found
+        result = heads(first, people)
+        return ~result if answers[0] % 2 else result
 
     after(policy, "learn", count)
     sample.heads = thrown

@@ -60,10 +60,10 @@ class OpenDecisions:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What a snapshot holds of them, by name."""
         names = ["issued", "rows", "probes", "waiting", "lives"] + ["types"] * bool(len(self.types))
-        found = {f"decisions.{name}": getattr(self, name) for name in names}
+        result = {f"decisions.{name}": getattr(self, name) for name in names}
         if len(self.outside):
-            found["decisions.outside"] = self.outside
-        return found | (
+            result["decisions.outside"] = self.outside
+        return result | (
             {"decisions.times": self.times, "decisions.clock": self._clock} if len(self.times) else {}
         )
 
@@ -175,11 +175,11 @@ class OpenDecisions:
 
     def open_rounds(self, rounds: Ints) -> NDArray[np.bool_]:
         """Which of these rounds may still be answered; of a round that is there twice, the first."""
-        found: NDArray[np.bool_] = (rounds >= self.passed()) & (rounds < self.rounds)
-        found &= self.waiting[rounds % self.remembered]
+        result: NDArray[np.bool_] = (rounds >= self.passed()) & (rounds < self.rounds)
+        result &= self.waiting[rounds % self.remembered]
         first = np.zeros(len(rounds), dtype=np.bool_)
         first[np.unique(rounds, return_index=True)[1]] = True
-        return found & first
+        return result & first
 
     def recall(self, ticket: Ticket) -> Decision:
         """The decision of a ticket, with the slate that was shown.

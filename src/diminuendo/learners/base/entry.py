@@ -340,7 +340,7 @@ class Entry(Generic[P]):
         InvalidInput
             If the snapshot is damaged, of another learner, or lacks its ledger or clock.
         """
-        header, found = _snapshots.of_learner(snapshot, self.learner)
+        header, result = _snapshots.of_learner(snapshot, self.learner)
         more: dict[str, Any] = {} if ledger is None else {"ledger": ledger}
         if engine is not None and self.takes_engine:
             more["engine"] = engine
@@ -363,7 +363,7 @@ class Entry(Generic[P]):
         except (TypeError, KeyError, ValueError, OverflowError, AttributeError) as error:
             raise InvalidInput(f"The snapshot's configuration does not fit this learner: {error}.") from error
         self._named(learner)
-        learner._take_snapshot(found)
+        learner._take_snapshot(result)
         return learner
 
     def _refuse(self, ledger: Ledger | None) -> None:

@@ -85,8 +85,8 @@ class Singles:
     def __call__(self, frame: Named, decision: Decision, feedback: Any) -> Floats:
         """What each item adds to nothing; zeros where she says anything else than a number for each item."""
         objective = checked_objective(frame, feedback)
-        found = said_by(lambda: as_floats(objective.gains(())))
-        return np.zeros(frame.n_items) if found is None or found.shape != (frame.n_items,) else found
+        result = said_by(lambda: as_floats(objective.gains(())))
+        return np.zeros(frame.n_items) if result is None or result.shape != (frame.n_items,) else result
 
 
 class Supergradients:

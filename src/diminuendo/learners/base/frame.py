@@ -284,9 +284,9 @@ class Frame:
             raise InvalidInput(f"persons must name one person per round, {people}; got {len(persons)}.")
         if persons is not None:
             persons = persons[sampled] if isinstance(persons, np.ndarray) else [*compress(persons, sampled)]
-        found = np.ones(people, dtype=np.bool_)
-        found[sampled] = self.visit_limit.count_all(persons, int(sampled.sum()))
-        return found
+        result = np.ones(people, dtype=np.bool_)
+        result[sampled] = self.visit_limit.count_all(persons, int(sampled.sum()))
+        return result
 
     def who_comes(
         self,
@@ -334,8 +334,8 @@ class Frame:
     def answers_in(self, ends: Sequence[int]) -> Floats:
         """Return about how many responses batches that end with these rounds have: public, and what sums divide by."""
         silent = np.diff(np.searchsorted(np.array(self.silent, dtype=np.int64), (0, *ends)))
-        found: Floats = self.patience.answering * np.maximum(np.diff(ends, prepend=0) - silent, 1.0)
-        return found
+        result: Floats = self.patience.answering * np.maximum(np.diff(ends, prepend=0) - silent, 1.0)
+        return result
 
     def blank(self) -> tuple[Items, Items]:
         """An empty slate, and no probe, to be filled in."""
@@ -364,29 +364,29 @@ class Frame:
 
     def config(self) -> dict[str, Any]:
         """The arguments that it was made with, as far as a snapshot holds them."""
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             "n_items": self.n_items,
             "slots": self.slots,
         }
         if (patience := self.patience.config()) is not None:
-            found["patience"] = patience
+            result["patience"] = patience
         if self.people is not None:
-            found["horizon"] = self.people
+            result["horizon"] = self.people
         if self.sample is not None:
-            found["sample"] = self.sample.one_in
+            result["sample"] = self.sample.one_in
         if self.contexts is not None:
-            found["contexts"] = self.contexts.config()
+            result["contexts"] = self.contexts.config()
         if self.exclusions:
-            found["exclusions"] = True
-        return found | ({"visits": self.visits} if self.visits > 1 else {})
+            result["exclusions"] = True
+        return result | ({"visits": self.visits} if self.visits > 1 else {})
 
     def extra(self) -> dict[str, NDArray[Any]]:
         """What a snapshot holds of how often people came, and of rounds that do not count."""
         visits = {} if self.visit_limit is None else self.visit_limit.arrays()
-        found = {f"visits.{name}": array for name, array in visits.items()}
+        result = {f"visits.{name}": array for name, array in visits.items()}
         untold = self.decisions.untold
-        found |= {"untold": untold} if len(untold) else {}
-        return found | ({"silent": np.array(self.silent, dtype=np.int64)} if self.silent else {})
+        result |= {"untold": untold} if len(untold) else {}
+        return result | ({"silent": np.array(self.silent, dtype=np.int64)} if self.silent else {})
 
     def take_rounds(self, silent: NDArray[Any] = NO_ROUNDS, untold: NDArray[Any] = NO_ROUNDS) -> None:
         """Go on with the rounds that do not count, and those of which that is not known."""

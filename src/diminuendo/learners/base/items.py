@@ -57,9 +57,9 @@ class ItemAvailability:
 
     def appear(self, items: Iterable[int], batch: int) -> None:
         """Items are there from now on; those that were not before, for people of `batch` and later."""
-        found = self._items(items)
-        new = found[self.first_batch[found] == NOT_YET]
-        self.first_batch[new], self.retired_in[found] = batch, NOT_YET
+        result = self._items(items)
+        new = result[self.first_batch[result] == NOT_YET]
+        self.first_batch[new], self.retired_in[result] = batch, NOT_YET
 
     def retire(self, items: Iterable[int], batch: int) -> None:
         """Items are not shown any more."""
@@ -73,8 +73,8 @@ class ItemAvailability:
     @property
     def available(self) -> NDArray[np.bool_]:
         """Which items may be shown."""
-        found: NDArray[np.bool_] = (self.first_batch < NOT_YET) & (self.retired_in == NOT_YET)
-        return found
+        result: NDArray[np.bool_] = (self.first_batch < NOT_YET) & (self.retired_in == NOT_YET)
+        return result
 
     @property
     def pinned(self) -> Items:
@@ -123,10 +123,10 @@ class ItemAvailability:
         )
         items = [np.flatnonzero(row).astype(np.int32) for row in rows]
         starts = np.cumsum([0, *map(len, items)], dtype=np.int64)
-        found = Lists(starts, np.concatenate(items))
+        result = Lists(starts, np.concatenate(items))
         if self.rules.pinned:
-            found = found._replace(pinned=pins)
-        return found._replace(**self.fitted.tree._asdict()) if self.rules.caps else found
+            result = result._replace(pinned=pins)
+        return result._replace(**self.fitted.tree._asdict()) if self.rules.caps else result
 
     def lists_for_exclusions(self) -> Lists | None:
         """What may take the place of what a person excludes; None where people may exclude nothing."""
@@ -151,8 +151,8 @@ class ItemAvailability:
 
     def config(self) -> dict[str, Any]:
         """What was known of items before the first round, as far as there is anything to say."""
-        found: dict[str, Any] = {"absent": list(self.absent)} if self.absent else {}
-        return found | ({"rules": self.rules.config()} if self.rules else {})
+        result: dict[str, Any] = {"absent": list(self.absent)} if self.absent else {}
+        return result | ({"rules": self.rules.config()} if self.rules else {})
 
     def changed(self) -> dict[str, NDArray[Any]]:
         """Which items have come and gone; nothing, where they are as at first."""

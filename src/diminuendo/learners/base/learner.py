@@ -145,8 +145,8 @@ class Learner:
     @property
     def parameters(self) -> dict[str, Any]:
         """The public numbers that it was made with, by name."""
-        known, found = ("n_items", "slots", "patience"), self._frame.config() | self.policy.parameters()
-        return {name: value for name, value in found.items() if name not in known}
+        known, result = ("n_items", "slots", "patience"), self._frame.config() | self.policy.parameters()
+        return {name: value for name, value in result.items() if name not in known}
 
     # What it promises.
 

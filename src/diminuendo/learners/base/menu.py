@@ -90,11 +90,11 @@ class Menu(ABC):
         lists = {name: arrays[name] for name in Lists._fields if name in arrays}
         parts = facts | {name: array for name, array in arrays.items() if name not in lists}
         try:
-            found = cls(**parts | ({"lists": Lists(**lists)} if lists else {}))
+            result = cls(**parts | ({"lists": Lists(**lists)} if lists else {}))
         except TypeError as error:
             raise InvalidInput(f"These bytes are not a menu of kind {cls.kind!r}: {error}") from error
-        check_lists(found)  # also of kinds that are never made with lists
-        return found
+        check_lists(result)  # also of kinds that are never made with lists
+        return result
 
 
 def check_lists(menu: Menu) -> None:

@@ -107,8 +107,8 @@ class Policy(ABC):
         costs: list[Any] = [getattr(kept, "event", None) for kept in self.sums.values()]
         if self.budget is None or not costs or None in costs:
             return None
-        found: Event = costs[0] if len(costs) == 1 else Composed(tuple(costs))
-        return found
+        result: Event = costs[0] if len(costs) == 1 else Composed(tuple(costs))
+        return result
 
     @property
     def health(self) -> Health:

@@ -117,15 +117,15 @@ class Prior(NamedTuple):
 
 def checked_prior(scores: Any, people: int | None, n_items: int, otherwise: int) -> Prior | None:
     """A public prior at the door, counting as `people`, or as `otherwise` people where that is None."""
-    found = None if scores is None else _checked_scores(scores, n_items)
+    result = None if scores is None else _checked_scores(scores, n_items)
     many = otherwise if people is None else _validate.positive_int(people, "prior_people")
-    return None if found is None else Prior(found, many)
+    return None if result is None else Prior(result, many)
 
 
 def _checked_scores(scores: Any, n_items: int) -> Floats:
-    found = np.array(scores, dtype=np.float64)
-    if found.shape != (n_items,) or not ((found >= 0) & (found <= 1)).all():
+    result = np.array(scores, dtype=np.float64)
+    if result.shape != (n_items,) or not ((result >= 0) & (result <= 1)).all():
         raise InvalidInput(
             f"prior must say for each of {n_items} items which share of people it pleases, from 0 to 1."
         )
-    return found
+    return result

@@ -330,21 +330,21 @@ class UserStore:
 
     def written(self) -> dict[str, NDArray[Any]]:
         """The arrays that hold everybody who can be written down."""
-        found: list[tuple[dict[str, Any], list[tuple[SparseRows, ...]]]] = []
+        result: list[tuple[dict[str, Any], list[tuple[SparseRows, ...]]]] = []
         for block in self.blocks:
             record = to_record(block.family)
-            if not (found and found[-1][0] == record):
-                found.append((record, []))
-            found[-1][1].append(block.rows)
+            if not (result and result[-1][0] == record):
+                result.append((record, []))
+            result[-1][1].append(block.rows)
         arrays = {}
-        for number, (_, rows) in enumerate(found):
+        for number, (_, rows) in enumerate(result):
             for part, several in enumerate(zip(*rows, strict=True)):
                 whole = stacked(several)
                 for name, dtype in (("indptr", np.int64), ("indices", np.int64), ("data", np.float64)):
                     arrays[f"{number}.{part}.{name}"] = getattr(whole, name).astype(dtype)
         facts = _joined([facts_of(0, 0), *(block.facts for block in self._blocks)])
         arrays["families"] = np.frombuffer(
-            json.dumps([record for record, _ in found]).encode(), dtype=np.uint8
+            json.dumps([record for record, _ in result]).encode(), dtype=np.uint8
         )
         if (facts.rounds != NO_ROUND).any():
             arrays["rounds"] = facts.rounds.astype(np.int64)

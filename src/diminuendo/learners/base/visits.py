@@ -135,8 +135,8 @@ def _numbered(persons: Sequence[Identity] | NDArray[Any], rounds: int) -> tuple[
     """Everybody once, hashed, and whose each round is."""
     names: list[Any]
     if isinstance(persons, np.ndarray) and persons.ndim == 1 and persons.dtype.kind in "iuUS":
-        found, places = np.unique(persons, return_inverse=True)
-        names = found.tolist()
+        result, places = np.unique(persons, return_inverse=True)
+        names = result.tolist()
     else:
         names = list(persons)
         places = np.arange(len(names))

@@ -90,8 +90,8 @@ def delta_over_coins(later: int, explores: float, again: float, rate: float, eps
     # a chance that is rounded up makes the sum larger, and small chances keep all their digits.
     more = np.diff(np.maximum.accumulate(costs), prepend=0.0)
     explores += 2.0**-53  # a coin has 2^53 sides, of which a whole number explores
-    found = explores * float(np.minimum(beyond, 1.0) @ more) * (1 + SUM_ROUNDING)
-    return min(1.0, found) or math.ulp(0.0)
+    result = explores * float(np.minimum(beyond, 1.0) @ more) * (1 + SUM_ROUNDING)
+    return min(1.0, result) or math.ulp(0.0)
 
 
 # Recipes.
@@ -259,13 +259,13 @@ def calibrated(
     printed = constants.checked(calibration) == "paper"
     resample = resample or ("all" if printed else "own")
     capped = not printed if capped is None else capped
-    found = constants.bandit(setting, calibration, resample)
+    result = constants.bandit(setting, calibration, resample)
     made = bandit_dp(
         **asked(setting, coins, ledger),
-        exploring=found.share,
-        cap=found.cap if capped else None,
+        exploring=result.share,
+        cap=result.cap if capped else None,
         resample=resample,
-        rate=found.rate,
+        rate=result.rate,
     )
     try:
         return as_planned(made, calibration, ledger)
@@ -274,7 +274,7 @@ def calibrated(
             raise
         raise OverBudget(
             f"{error} Uncapped, as printed, each of {setting.rounds:,} rounds may explore: with capped=True a run "
-            f"makes at most {found.cap:,} explorations and costs accordingly; without a ledger the guarantee is an "
+            f"makes at most {result.cap:,} explorations and costs accordingly; without a ledger the guarantee is an "
             "average over the public coins."
         ) from None
 

@@ -75,9 +75,9 @@ class AnyExpertsPolicy(SecretScoresPolicy):
 
     def _learn(self, table: Table, person: int, n_matrices: int, row: Items) -> None:
         n_items, state = self.frame.n_items, np.empty(largest_state(table, person, person + 1))
-        found = np.zeros((len(row), n_items))
-        find_gains_of_slots(table, person, row, state, new_gain_buffer(n_items, n_matrices), found)
-        for expert, row_of_gains, drawn in zip(self._experts, found, row.tolist(), strict=True):
+        result = np.zeros((len(row), n_items))
+        find_gains_of_slots(table, person, row, state, new_gain_buffer(n_items, n_matrices), result)
+        for expert, row_of_gains, drawn in zip(self._experts, result, row.tolist(), strict=True):
             expert.learn(row_of_gains, drawn)
 
     # What a snapshot holds.

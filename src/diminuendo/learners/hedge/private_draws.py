@@ -70,10 +70,10 @@ class PrivateDraws:
     def _epsilon(self) -> float:
         """That of all draws that there may be; or, where their number is up to public coins, averaged over them."""
         budget, average = self._budget, self._delta_over_coins
-        found = budget.worth_of(self.events, self._frame.visits)
+        result = budget.worth_of(self.events, self._frame.visits)
         if average is None or budget.delta == 0:  # an average is never pure
-            return found
-        return min(found, least(lambda epsilon: average(epsilon) <= budget.delta))
+            return result
+        return min(result, least(lambda epsilon: average(epsilon) <= budget.delta))
 
     def pay(self, wanted: Iterable[Use]) -> None:
         """Pay for these uses, as far as they are not paid for."""
@@ -174,10 +174,10 @@ def as_planned(learner: Learner, calibration: Calibration, ledger: Ledger | None
 
     To be called by what `Entry.for_setting`, or a function of the paper, calls: the warning is about their caller.
     """
-    found, asked, events = learner.guarantee, learner.budget, learner.events
-    if calibration == "paper" and asked is not None and found.epsilon > asked.epsilon:
+    result, asked, events = learner.guarantee, learner.budget, learner.events
+    if calibration == "paper" and asked is not None and result.epsilon > asked.epsilon:
         warnings.warn(
-            f"The paper's rate costs epsilon {found.epsilon:.4g} here, not {asked.epsilon:g}: its proof does "
+            f"The paper's rate costs epsilon {result.epsilon:.4g} here, not {asked.epsilon:g}: its proof does "
             "not reach so large an epsilon at this delta.",
             OutOfRange,
             stacklevel=4,

@@ -79,9 +79,9 @@ class AroundBelief:
         (mean, variance), rivals = self.worth(slot), items.rivals(self.slate, slot)
         gain = mean[rivals] - mean[item]
         sure = np.flatnonzero(gain > SURE * np.sqrt(variance[rivals] + variance[item]))
-        found = rivals[sure] if item != EMPTY_SLOT else rivals[:0]
-        local = self.keeps[slot].mean[found] >= LOCAL * mean[found]
-        return Swaps(gain[sure][: len(found)], local, np.full(len(found), slot), found)
+        result = rivals[sure] if item != EMPTY_SLOT else rivals[:0]
+        local = self.keeps[slot].mean[result] >= LOCAL * mean[result]
+        return Swaps(gain[sure][: len(result)], local, np.full(len(result), slot), result)
 
     def carried(self, slate: Items) -> Carried:
         """What is known around another slate, some of whose items are new."""
@@ -101,8 +101,8 @@ def swapped(around: AroundBelief, items: ItemAvailability) -> Items:
     Each keeps to the rules beside those that were made before it; what is pinned is not swapped.
     """
     slate, elsewhere = around.slate.copy(), False
-    found = [around.better(slot, items) for slot in range(len(slate))]
-    swaps = Swaps(*(np.concatenate(part) for part in zip(*found, strict=True)))
+    result = [around.better(slot, items) for slot in range(len(slate))]
+    swaps = Swaps(*(np.concatenate(part) for part in zip(*result, strict=True)))
     waiting, taken = set(swaps.slot.tolist()), set[int]()
     for best in np.lexsort(swaps[::-1])[::-1].tolist():
         if not waiting:

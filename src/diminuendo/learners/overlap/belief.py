@@ -107,9 +107,9 @@ def _posterior(had: Belief, measured: Floats, deviation: Floats, parts: Parts) -
         _fit_common(likely, counts, common, *room, LAST)
     else:
         _fit_common(likely, counts, common, *room, STEPS)
-    found = Belief(np.empty_like(seen), np.empty_like(seen))
-    _mix(had, seen, noise, counts, parts, likely, common, found, scratch)
-    return found
+    result = Belief(np.empty_like(seen), np.empty_like(seen))
+    _mix(had, seen, noise, counts, parts, likely, common, result, scratch)
+    return result
 
 
 @kernel
@@ -169,10 +169,10 @@ def _fit_common(
                     total[i] += row[i] * weight[i]
         whole = 0.0
         for part in range(len(likely)):
-            found = 0.0
+            result = 0.0
             for i in range(TILE):
-                found += sums[part, i]
-            common[part] = 0.5 + common[part] * found
+                result += sums[part, i]
+            common[part] = 0.5 + common[part] * result
             whole += common[part]
         for part in range(len(likely)):
             common[part] /= whole

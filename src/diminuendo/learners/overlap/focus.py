@@ -108,10 +108,10 @@ SORTED = 4096
 
 def ranks(values: Floats, among: Ints) -> Floats:
     """1 for the largest of the values `among` items, and so on; for items that are not, as many as there are."""
-    found = np.full(len(values), float(len(values)))
+    result = np.full(len(values), float(len(values)))
     if len(among) > 2 * SORTED:
         best = np.argpartition(-values[among], SORTED)[:SORTED]
-        found[among] = len(among) / 2
+        result[among] = len(among) / 2
         among = among[best]
-    found[among[np.argsort(-values[among])]] = np.arange(1, len(among) + 1)
-    return found
+    result[among[np.argsort(-values[among])]] = np.arange(1, len(among) + 1)
+    return result

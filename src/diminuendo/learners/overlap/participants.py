@@ -72,8 +72,8 @@ def _padded(weights: Ints, batches: NDArray[Any]) -> NDArray[Any]:
     """The weight of each user's batch; 0 for batches that have none yet."""
     padded = np.zeros(max(len(weights), 1 + int(batches.max(initial=0))), dtype=np.int32)
     padded[: len(weights)] = weights
-    found: NDArray[Any] = padded[batches]
-    return found
+    result: NDArray[Any] = padded[batches]
+    return result
 
 
 def walk_of_function(user: FunctionUser, terms: Terms) -> ChainWalk:

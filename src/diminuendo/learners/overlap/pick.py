@@ -125,20 +125,20 @@ class SlatePicker:
 
     def improved(self, asked: Around) -> Picked:
         """The slate that was asked around, with items swapped that are surely better. Changes nothing until `take`."""
-        found = asked.answers()
-        if found is None:
+        result = asked.answers()
+        if result is None:
             return Picked(self._full(asked.slate, self.gains), [], self.gains.copy(), [], None)
         key = asked.slate.tolist()
-        around = AroundBelief(asked.slate, *self._around.would_be(key, found))
+        around = AroundBelief(asked.slate, *self._around.would_be(key, result))
         slate = self._full(swapped(around, self._items), around.rest.mean)
         standing = _standing(*around.standing(self._items), asked.slate, None)
         carried = around.carried(slate) if (slate != asked.slate).any() else None
-        return Picked(slate, [], around.rest.mean, [(self._around, key, found)], standing, carried)
+        return Picked(slate, [], around.rest.mean, [(self._around, key, result)], standing, carried)
 
     def take(self, picked: Picked) -> None:
         """Go on from what was published for this slate: once for each release."""
         for means in self.means:
-            means.add_each([(key, found) for into, key, found in picked.published if into is means])
+            means.add_each([(key, result) for into, key, result in picked.published if into is means])
         if picked.carried is not None:
             self._around.put(picked.slate.tolist(), *picked.carried)
         self.gains[:] = picked.gains
@@ -149,10 +149,10 @@ class SlatePicker:
 
     def _full(self, slate: Items, gains: Floats) -> Items:
         """The slate without items that are not there any more, and with the best in their place and in free slots."""
-        found = self._items.kept(slate)
-        while best := self._items.pick(gains, found):
-            found[best[0]] = best[1]
-        return found
+        result = self._items.kept(slate)
+        while best := self._items.pick(gains, result):
+            result[best[0]] = best[1]
+        return result
 
     def forget(self) -> None:
         """Tastes have changed: nothing that was published before counts any more."""

@@ -165,9 +165,9 @@ class OverlapPolicy(MenuPolicy):
     def appear(self, items: Iterable[int]) -> None:
         """These items are there from now on; those that were not before, for people of the next batch and later."""
         batch, begun = self._now()
-        found = list(items)
-        self.items.appear(found, batch + begun)
-        self._shown.appear(np.array(found, dtype=np.int64))
+        result = list(items)
+        self.items.appear(result, batch + begun)
+        self._shown.appear(np.array(result, dtype=np.int64))
         self._items_changed()
 
     def retire(self, items: Iterable[int]) -> None:
@@ -356,20 +356,20 @@ class OverlapPolicy(MenuPolicy):
 
     def config(self) -> dict[str, Any]:
         """The budget, and what is known beforehand: of how many will come, and of items."""
-        found: dict[str, Any] = {"epsilon": self.budget.epsilon, "delta": self.budget.delta}
+        result: dict[str, Any] = {"epsilon": self.budget.epsilon, "delta": self.budget.delta}
         if not self._known_horizon:
-            found["horizon"] = None
+            result["horizon"] = None
         if self._retention is not None:
-            found["retention"] = self._retention
+            result["retention"] = self._retention
         if self._prior is not None:
-            found["prior"], found["prior_people"] = self._prior.scores.tolist(), self._prior.people
+            result["prior"], result["prior_people"] = self._prior.scores.tolist(), self._prior.people
         if self.items.absent:
-            found["absent"] = list(self.items.absent)
+            result["absent"] = list(self.items.absent)
         if (rules := self.items.rules) and rules == SlateRules(eligible=rules.eligible, may_be_empty=True):
-            found["eligible"] = [list(row) for row in rules.eligible or ()]  # as it has always been written
+            result["eligible"] = [list(row) for row in rules.eligible or ()]  # as it has always been written
         elif rules:
-            found["rules"] = rules.config()
-        return found
+            result["rules"] = rules.config()
+        return result
 
     def state(self) -> Any:
         """The slate that is shown, where the run is, and what was published."""

@@ -181,9 +181,9 @@ class RunningMeans:
         return int(here[0]) if len(here) else None
 
     def _padded(self, key: Sequence[int]) -> Ints:
-        found = np.full(self._keys.shape[1], -1, dtype=np.int64)
-        found[: len(key)] = key
-        return found
+        result = np.full(self._keys.shape[1], -1, dtype=np.int64)
+        result[: len(key)] = key
+        return result
 
     def forget(self) -> None:
         """All of them."""

@@ -132,12 +132,12 @@ def longest_batch(retention: int, rounds: int | None) -> int:
 
 def first_asked(ends: list[int], retention: int) -> tuple[int, ...]:
     """For each release the first batch that began no more than `retention` rounds before; after the last, none is."""
-    begun, batch, found = [0, *ends[:-1]], 0, []
+    begun, batch, result = [0, *ends[:-1]], 0, []
     for end in ends[:-1]:
         while end - begun[batch] > retention:
             batch += 1
-        found.append(batch)
-    return (*found, len(ends))
+        result.append(batch)
+    return (*result, len(ends))
 
 
 def batch_ends(known: int | None, nu: float, longest: int | None = None) -> list[int]:

@@ -228,8 +228,8 @@ class StoredQuestions:
 
     def row(self, item: int) -> Measured | None:
         """What each item loses when this one joins everybody's chain."""
-        found = self.row_by_type(np.full(self._release.n_types, item))
-        return None if found is None else found[1]._replace(sums=found[1].sums[0])
+        result = self.row_by_type(np.full(self._release.n_types, item))
+        return None if result is None else result[1]._replace(sums=result[1].sums[0])
 
     def row_by_type(self, items: Ints) -> tuple[Ints, Measured] | None:
         """The question of each type, -1 for none, and what was published for each question, as these items join.
@@ -256,8 +256,8 @@ class StoredQuestions:
 
     def rest(self) -> Measured | None:
         """What is left of each item, where everybody has the same chain."""
-        found = self.rest_by_type()
-        return None if found is None else found[1]._replace(sums=found[1].sums[0])
+        result = self.rest_by_type()
+        return None if result is None else result[1]._replace(sums=result[1].sums[0])
 
     def rest_by_type(self) -> tuple[Ints, Measured] | None:
         """The number of each type's set, and what is left for the people of each set; None: it cannot be had."""
@@ -265,10 +265,10 @@ class StoredQuestions:
             return None
         if self._release.goes_on(rest=True):
             self._release.rest_by_type(self._secret)
-        found = self._release.what_is_left
-        if found is None:
+        result = self._release.what_is_left
+        if result is None:
             return None
-        return self._release.sets()[0], Measured(found, self._units, self._release.sigmas[1])
+        return self._release.sets()[0], Measured(result, self._units, self._release.sigmas[1])
 
 
 class StoredAround:
@@ -290,7 +290,7 @@ class StoredAround:
     def answers(self) -> Measured | None:
         """What was published; None where that was around another slate."""
         try:
-            found = self._release.publish(self._secret)
+            result = self._release.publish(self._secret)
         except OtherChain:
             return None
-        return Measured(found, self._units, self._release.sigma)
+        return Measured(result, self._units, self._release.sigma)

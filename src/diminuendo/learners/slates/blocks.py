@@ -36,11 +36,11 @@ def no_block(slots: int) -> SlateBlock:
 
 def merged(planned: list[tuple[Items, int, int]]) -> SlateBlock:
     """A block of (slate, size, question); the same slate with the same question stands there once."""
-    found: dict[tuple[bytes, int], list[Any]] = {}
+    result: dict[tuple[bytes, int], list[Any]] = {}
     for slate, size, question in planned:
         row = np.asarray(slate, dtype=np.int32)
-        found.setdefault((row.tobytes(), question), [row, 0, question])[1] += size
-    rows, sizes, questions = (list(part) for part in zip(*found.values(), strict=True))
+        result.setdefault((row.tobytes(), question), [row, 0, question])[1] += size
+    rows, sizes, questions = (list(part) for part in zip(*result.values(), strict=True))
     return SlateBlock(np.array(rows, dtype=np.int32), np.array(sizes), np.array(questions))
 
 

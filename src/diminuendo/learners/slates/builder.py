@@ -75,8 +75,8 @@ class SlateBuilder:
     def _preferring(self, preference: Floats, slate: Items | None = None) -> Items:
         """A slate, or this one filled up: again and again what is preferred most of all that still fits."""
         made = self._empty() if slate is None else slate.copy()
-        while (found := self.items.pick(preference, made)) is not None:
-            made[found[0]] = found[1]
+        while (result := self.items.pick(preference, made)) is not None:
+            made[result[0]] = result[1]
         return made
 
     def random(self, coins: np.random.Generator, many: int) -> Items:

@@ -187,11 +187,11 @@ class Observations:
         slates = np.array([slate for slate, *_ in self._published], dtype=np.int32).reshape(many, k)
         asked = np.array([(question, people) for _, question, people, *_ in self._published], dtype=np.int64)
         scales = np.array([scale for *_, scale, _ in self._published], dtype=np.float64)
-        found: dict[str, NDArray[Any]] = {
+        result: dict[str, NDArray[Any]] = {
             "slates": slates, "asked": asked.reshape(many, 2), "said": said, "scales": scales,
         }  # fmt: skip
         unsure = np.array([unsure for *_, unsure in self._published], dtype=np.float64)
-        return found | ({"unsure": unsure} if unsure.any() else {})
+        return result | ({"unsure": unsure} if unsure.any() else {})
 
     def take(self, found: dict[str, Any]) -> None:
         """Go on from what `arrays` gave."""

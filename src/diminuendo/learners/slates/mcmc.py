@@ -200,11 +200,11 @@ def _move_appeals(
                 to = from_ + (0.6 if move == 1 else 0.1) * coins.standard_normal()
                 prior_gain = ((from_ - centre) ** 2 - (to - centre) ** 2) / (2 * width**2)
             appeals[item] = math.exp(to)
-            yes, found = _accepted(
+            yes, result = _accepted(
                 evidence, rows, len(rows), appeals, overlaps, kept, new, old, prior_gain, coins
             )
             if yes:
-                old = found
+                old = result
                 _store(likely, rows, len(rows), new)
             else:
                 appeals[item] = before
@@ -297,11 +297,11 @@ def _move_overlaps(
                 if to == before or not LEAST_OVERLAP <= to <= MOST_OVERLAP:
                     continue
                 overlaps[pair] = to
-                yes, found = _accepted(
+                yes, result = _accepted(
                     evidence, rows, len(rows), appeals, overlaps, kept, new, old, 0.0, coins
                 )
                 if yes:
-                    old = found
+                    old = result
                     _store(likely, rows, len(rows), new)
                 else:
                     overlaps[pair] = before

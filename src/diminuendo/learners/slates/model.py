@@ -181,14 +181,14 @@ def best_for_slot(
         if not used[item] and (used[first] or most[item] > most[first]):
             first = item
     enough = _total_payoff(first, others, slot, pair_of, pairs, draws, which, kept, without)
-    best, found = -1.0, 0
+    best, result = -1.0, 0
     for item in range(n_items):
         if used[item] or (most[item] < enough and beside[item] == 0):
             continue
         total = _total_payoff(item, others, slot, pair_of, pairs, draws, which, kept, without)
         if total > best:
-            best, found = total, item
-    return found, best
+            best, result = total, item
+    return result, best
 
 
 @allocating_kernel
@@ -209,13 +209,13 @@ def best_slate(draws: Draws, which: Ints, neighbours: Neighbours, slate: Items, 
         moved = False
         for i in range(k):
             before = slate[i]
-            found, worth = best_for_slot(i, k, slate, used, draws, which, pair_of, beside, most)
+            result, worth = best_for_slot(i, k, slate, used, draws, which, pair_of, beside, most)
             if worth > best * (1 + 1e-9):
-                slate[i], best, moved = found, worth, True
-                used[before], used[found] = False, True
+                slate[i], best, moved = result, worth, True
+                used[before], used[result] = False, True
                 _count_beside(neighbours, before, -1, beside)
-                _count_beside(neighbours, found, 1, beside)
-                mark_pairs(neighbours, found, pair_of[i])
+                _count_beside(neighbours, result, 1, beside)
+                mark_pairs(neighbours, result, pair_of[i])
         if not moved:
             break
 

@@ -45,18 +45,18 @@ def blocks_as_arrays(blocks: list[OpenBlock], frame: Frame) -> dict[str, NDArray
     *waiting, shown = blocks
     assigned = shown.menu.assigned
     left = np.bincount(assigned[frame.rounds - shown.menu.first :], minlength=len(shown.block.sizes))
-    found: dict[str, NDArray[Any]] = dict(zip(PARTS, (*shown.block, assigned, left), strict=True))
+    result: dict[str, NDArray[Any]] = dict(zip(PARTS, (*shown.block, assigned, left), strict=True))
     if shown.end < frame.rounds:  # other rounds have been chosen since, which do not count
-        found["first"] = np.array([shown.menu.first])
+        result["first"] = np.array([shown.menu.first])
     if waiting:
         for name, parts in zip(
             PARTS, zip(*[(*each.block, each.menu.assigned) for each in waiting], strict=True), strict=False
         ):
-            found[f"waiting.{name}"] = np.concatenate(parts)
+            result[f"waiting.{name}"] = np.concatenate(parts)
         sizes = [(each.menu.first, len(each.block.sizes), len(each.menu.assigned)) for each in waiting]
-        found["waiting.shapes"] = np.array(sizes, dtype=np.int64)
-        found["waiting.leading"] = np.stack([each.leading for each in waiting])
-    return found
+        result["waiting.shapes"] = np.array(sizes, dtype=np.int64)
+        result["waiting.leading"] = np.stack([each.leading for each in waiting])
+    return result
 
 
 def blocks_from_arrays(

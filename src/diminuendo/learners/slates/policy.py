@@ -319,9 +319,9 @@ class SlatePolicy(MenuPolicy):
         """The open blocks, their assignments and cells, and what was learned from those before."""
         if self._published is not None:
             raise InvalidInput("A release is under way; call choose() again before a snapshot.")
-        found = blocks_as_arrays(self._blocks, self.frame)
-        found |= {f"counts.{name}": part for name, part in self._counts.arrays().items()}
-        return found | self.planner.arrays() | self.items.changed() | {"health": self.signal.array}
+        result = blocks_as_arrays(self._blocks, self.frame)
+        result |= {f"counts.{name}": part for name, part in self._counts.arrays().items()}
+        return result | self.planner.arrays() | self.items.changed() | {"health": self.signal.array}
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
         """Go on with the open blocks."""

@@ -124,13 +124,13 @@ class SlatePosterior:
 
     def challengers(self, leader: Items, count: int) -> Items:
         """At most `count` items that are not in `leader`, of slates that are best for single draws, the last first."""
-        found: dict[int, None] = {}  # in the order in which they are found
+        result: dict[int, None] = {}  # in the order in which they are found
         for draw in self._last(N_DRAWS):
-            if len(found) >= count:
+            if len(result) >= count:
                 break
             slate = self.builder.best(self._draws, np.array([draw]), self.observations.neighbours(), 1)
-            found |= dict.fromkeys(slate[~np.isin(slate, [*leader, EMPTY_SLOT])].tolist())
-        return np.array(list(found)[:count], dtype=np.int32)
+            result |= dict.fromkeys(slate[~np.isin(slate, [*leader, EMPTY_SLOT])].tolist())
+        return np.array(list(result)[:count], dtype=np.int32)
 
     def shown_least(self, people: int, others: Items) -> Items:
         """Items shown to fewer than `people` people, and none of `others`; what appeals most comes first."""

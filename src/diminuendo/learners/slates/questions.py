@@ -50,10 +50,10 @@ class KnownBeforehand:
 
     def config(self) -> dict[str, Any]:
         """As a snapshot holds it; nothing where nothing was said."""
-        found: dict[str, Any] = self.items.config()
+        result: dict[str, Any] = self.items.config()
         if self.prior is not None:
-            found |= {"prior": self.prior.scores.tolist(), "prior_people": self.prior.people}
-        return found if self.horizon else found | {"horizon": None}
+            result |= {"prior": self.prior.scores.tolist(), "prior_people": self.prior.people}
+        return result if self.horizon else result | {"horizon": None}
 
 
 class Questions(ABC):

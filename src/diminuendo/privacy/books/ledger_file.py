@@ -100,14 +100,14 @@ def parse(content: bytes, name: str) -> Record:
     budget = None
     for number, text in enumerate(lines, start=1):
         try:
-            found, head = read_line(text, heads[-1] if heads else "")
+            result, head = read_line(text, heads[-1] if heads else "")
         except LedgerDamaged as error:
             raise LedgerDamaged(f"{name}, line {number}: {error}. Restore the file from a copy.") from error
         heads.append(head)
-        if isinstance(found, Budget):
-            budget = found
+        if isinstance(result, Budget):
+            budget = result
         else:
-            entries.append(found)
+            entries.append(result)
     assert budget is not None
     return Record(budget, tuple(entries), tuple(heads), torn)
 

@@ -25,9 +25,9 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}(@[A-Za-z0-9][A-Za-z0-9._-]{0
 
 def digest(values: Ints) -> str:
     """A hash of a released vector."""
-    found = hashlib.sha256(repr((values.shape, values.dtype.str)).encode())
-    found.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
-    return found.hexdigest()
+    result = hashlib.sha256(repr((values.shape, values.dtype.str)).encode())
+    result.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
+    return result.hexdigest()
 
 
 def check_name(name: str) -> None:
@@ -46,10 +46,10 @@ def packed(values: Ints) -> bytes:
 def unpacked(content: bytes, where: object) -> Ints:
     """A vector from what was kept there."""
     try:
-        found: Ints = np.load(io.BytesIO(content), allow_pickle=False)
+        result: Ints = np.load(io.BytesIO(content), allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise LedgerDamaged(f"{where} is not a release that was kept whole: {error}.") from error
-    return found
+    return result
 
 
 class Releases:

@@ -103,10 +103,10 @@ class VisitFile:
             raise LedgerDamaged(f"{self._path}, line 1: these are not the visits of this learner. {RESTORE}")
         for number, text in enumerate(lines[1:], start=2):
             try:
-                found = base64.b64decode(text, validate=True)
+                result = base64.b64decode(text, validate=True)
             except ValueError:
-                found = b""
-            check, people = found[:CHECK], found[CHECK:]
+                result = b""
+            check, people = result[:CHECK], result[CHECK:]
             if not people or len(people) % HASHED or check != _check(self._check, people):
                 raise LedgerDamaged(f"{self._path}, line {number}: its check does not fit. {RESTORE}")
             self._check = check

@@ -120,20 +120,20 @@ class Api:
             return await page(asked, send)
         assert operation.work is not None
         try:
-            found = await operation.work(asked)
+            result = await operation.work(asked)
         finally:
             await asked.ended()
-        if found is None:
+        if result is None:
             return await reply(send, operation.status, NOTHING, b"")
-        return await reply(send, operation.status, JSON, msgspec.json.encode(found))
+        return await reply(send, operation.status, JSON, msgspec.json.encode(result))
 
     async def _menu(self, asked: Asked, send: Send) -> None:
         """The menu in effect; it may be kept by anybody who asks again whether it is still so."""
         place = asked.place()
-        found = place.in_effect()
-        if found is None:
+        result = place.in_effect()
+        if result is None:
             raise Problem("busy")
-        row, chooser = found
+        row, chooser = result
         tag = f'"{row.version}-{chooser.menu.head}"'.encode()
         headers = [
             (b"etag", tag),
@@ -209,7 +209,7 @@ class _Path:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method = scope["method"]
-        found = self._methods.get("GET" if method == "HEAD" else method)
-        if found is None:
+        result = self._methods.get("GET" if method == "HEAD" else method)
+        if result is None:
             raise Problem("method", allow=", ".join(self._methods))
-        await self._api.work(found, scope["path_params"], scope, receive, send)
+        await self._api.work(result, scope["path_params"], scope, receive, send)

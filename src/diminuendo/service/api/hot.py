@@ -57,27 +57,27 @@ async def decisions(front: Front, name: str, scope: Scope, receive: Receive, sen
     # would have other rounds, and could tell.
     long = isinstance(asked.exclude, list) and len(asked.exclude) > MOST_EXCLUDED
     excluded = await front.serving.excluded(place, None if long else asked.exclude)
-    found: Decision | dict[str, list[Decision]]
+    result: Decision | dict[str, list[Decision]]
     try:
         if asked.person is not None:
             if asked.count is not None or asked.contexts is not None:
                 raise Problem("field", "/person")  # one visit is one decision
             key = _idempotency_key(scope)
-            found = await front.serving.decide_for(place, asked.person, key, types[0], excluded)
+            result = await front.serving.decide_for(place, asked.person, key, types[0], excluded)
         elif asked.count is None and asked.contexts is None:
-            found = await front.serving.decide(place, types[0], excluded)
+            result = await front.serving.decide(place, types[0], excluded)
         else:
             rows = list[Decision]()
             for at, type_ in enumerate(types):
                 if at % TOGETHER == TOGETHER - 1:
                     await asyncio.sleep(0)  # others have waited
                 rows.append(await front.serving.decide(place, type_, excluded, len(types) - at))
-            found = {"decisions": rows}
+            result = {"decisions": rows}
     except NotReady:
         raise Problem("busy") from None
     if long:
         raise Problem("exclusions", "/exclude")
-    await reply(send, 201, JSON, ENCODE(found))
+    await reply(send, 201, JSON, ENCODE(result))
 
 
 def _asked(written: bytes, place: Placement | None) -> AskDecisions:
@@ -89,13 +89,13 @@ def _asked(written: bytes, place: Placement | None) -> AskDecisions:
             raise
         try:  # numbers too large, half a letter: in contexts and exclusions anything may be
             text = written.decode(errors="surrogateescape")
-            found = msgspec.convert(json.loads(text, parse_int=_number), AskDecisions)
-            (found.person or "").encode()
+            result = msgspec.convert(json.loads(text, parse_int=_number), AskDecisions)
+            (result.person or "").encode()
         except (ValueError, RecursionError):
-            found = None
-        if found is None:
+            result = None
+        if result is None:
             raise
-        return found
+        return result
 
 
 def _number(digits: str) -> int | str:

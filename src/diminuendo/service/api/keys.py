@@ -36,16 +36,16 @@ class Keys:
             return
         if not authorization[:7].lower() == b"bearer ":
             raise Problem("key")
-        found = self._roles(authorization[7:].strip())
-        if not found:
+        result = self._roles(authorization[7:].strip())
+        if not result:
             raise Problem("key")
-        if not found & set(roles):
+        if not result & set(roles):
             raise Problem("role")
 
     def role_of(self, key: str) -> Role | None:
         """What a key is good for on the dashboard: to operate before all else; None where nobody has it."""
-        found = self._roles(key.encode())
-        return next((role for role in ("operate", "audit", "serve") if role in found), None)
+        result = self._roles(key.encode())
+        return next((role for role in ("operate", "audit", "serve") if role in result), None)
 
     def _roles(self, key: bytes) -> set[Role]:
         given = sha256(key).digest()

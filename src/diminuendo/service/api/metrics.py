@@ -55,11 +55,11 @@ class PublicNumbers(Collector):
             fillers.add_metric(whose, place.fillers)
             leases.add_metric(whose, place.rounds.leases)
             lost.add_metric(whose, place.rounds.lost)
-            if (found := place.in_effect()) is not None:
-                version.add_metric(whose, found[0].version)
-                age.add_metric(whose, round(front.clock() - found[0].effective_at, 1))
-                releases.add_metric(whose, found[1].menu.releases)
-                if state := found[1].menu.signal:
+            if (result := place.in_effect()) is not None:
+                version.add_metric(whose, result[0].version)
+                age.add_metric(whose, round(front.clock() - result[0].effective_at, 1))
+                releases.add_metric(whose, result[1].menu.releases)
+                if state := result[1].menu.signal:
                     signal.add_metric([*whose, state], 1)
         if front.sang_at is not None:
             canary.add_metric([front.name], round(front.clock() - front.sang_at, 1))
@@ -86,9 +86,9 @@ class PublicNumbers(Collector):
 
 def registry(front: Front) -> CollectorRegistry:
     """A registry with the public numbers and nothing else."""
-    found = CollectorRegistry(auto_describe=False)
-    found.register(PublicNumbers(front))
-    return found
+    result = CollectorRegistry(auto_describe=False)
+    result.register(PublicNumbers(front))
+    return result
 
 
 def page(found: CollectorRegistry) -> bytes:

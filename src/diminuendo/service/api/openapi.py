@@ -54,7 +54,7 @@ def _operation(each: Operation, known: dict[str, Any]) -> dict[str, Any]:
         parameters.append({"name": "after", "in": "query", "schema": {"type": "integer", "minimum": 0}})
     if each.retried:
         parameters.append({"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}})
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "summary": each.says,
         "operationId": f"{each.method.lower()}-{re.sub('[^a-z]+', '-', each.path).strip('-')}",
         "parameters": parameters,
@@ -62,13 +62,13 @@ def _operation(each: Operation, known: dict[str, Any]) -> dict[str, Any]:
         "security": [{"key": []}] if each.roles else [],
     }
     if each.takes:
-        found["requestBody"] = {"required": True, "content": {MEDIA: {"schema": _any_of(each.takes, known)}}}
-    return found
+        result["requestBody"] = {"required": True, "content": {MEDIA: {"schema": _any_of(each.takes, known)}}}
+    return result
 
 
 def _any_of(kinds: Sequence[Any], known: dict[str, Any]) -> Any:
-    found = [known[_key(kind)] for kind in kinds]
-    return found[0] if len(found) == 1 else {"anyOf": found}
+    result = [known[_key(kind)] for kind in kinds]
+    return result[0] if len(result) == 1 else {"anyOf": result}
 
 
 def _key(kind: Any) -> str:

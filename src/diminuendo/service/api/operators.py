@@ -52,7 +52,7 @@ class Asked:
     async def said(self, kind: type[Any]) -> Any:
         """The body, as that kind; refused where its Idempotency-Key came with another one, or is under way."""
         written = await body(self.scope, self.receive)
-        found = decoded(msgspec.json.Decoder(kind), written)
+        result = decoded(msgspec.json.Decoder(kind), written)
         if key := header(self.scope, b"idempotency-key"):
             if len(key) > LONGEST_KEY:
                 raise Problem("size")
@@ -67,7 +67,7 @@ class Asked:
             if said != mine:
                 await self.front.ask(store.end_request, name, mine)
             self.begun.append(name)
-        return found
+        return result
 
     async def ended(self) -> None:
         """Whoever sends it again is served again: what was done is found, and not done twice."""
@@ -82,10 +82,10 @@ class Asked:
 
     def place(self) -> Placement:
         """The placement that the path names."""
-        found = self.front.by_name.get(self.named["placement"])
-        if found is None:
+        result = self.front.by_name.get(self.named["placement"])
+        if result is None:
             raise Problem("placement")
-        return found
+        return result
 
 
 async def placements(asked: Asked) -> bodies.PlacementList:
@@ -97,20 +97,20 @@ async def placements(asked: Asked) -> bodies.PlacementList:
 async def placement(asked: Asked) -> bodies.PlacementBody:
     """One placement, and how it stands."""
     place, front = asked.place(), asked.front
-    found = place.in_effect()
+    result = place.in_effect()
     events = await front.ask(front.store.events, place.number)
-    menu = None if found is None else _release(found[0], place)
+    menu = None if result is None else _release(result[0], place)
     return bodies.PlacementBody(place.name, place.row.made_at, place.facts, menu, sorted(gone(events)))
 
 
 def gone(events: list[EventRow]) -> set[str]:
     """Items that are not shown, by what operators did."""
-    found = set[str]()
+    result = set[str]()
     for event in events:
         if event.kind == "items":
             change = read(ItemsChanged, event.body) or ItemsChanged()
-            found = (found | set(change.retire)) - set(change.appear)
-    return found
+            result = (result | set(change.retire)) - set(change.appear)
+    return result
 
 
 async def items(asked: Asked) -> None:
@@ -159,8 +159,8 @@ async def new_placement(asked: Asked) -> bodies.Made:
     facts = ENCODE(said.facts)
     await _made(asked, front.store.add_placement, said.name, (said.facts.population, facts))
     await front.look()
-    found = front.by_name.get(said.name)
-    if found is None or found.row.facts != facts:
+    result = front.by_name.get(said.name)
+    if result is None or result.row.facts != facts:
         raise Problem("taken")
     front.log.say("operator", front=front.name, placement=said.name, did="placement")
     return bodies.Made(said.name)
@@ -198,8 +198,8 @@ async def releases(asked: Asked) -> bodies.ReleaseList:
     place, front, seen = asked.place(), asked.front, after(asked.scope)
     rows = await front.ask(front.store.menus, place.number, seen)
     now = front.clock()
-    found = [_release(row, place) for row in rows if row.effective_at <= now]
-    return bodies.ReleaseList(found, found[-1].version if found else seen)
+    result = [_release(row, place) for row in rows if row.effective_at <= now]
+    return bodies.ReleaseList(result, result[-1].version if result else seen)
 
 
 def _release(row: MenuRow, place: Placement) -> bodies.ReleaseBody:
@@ -234,14 +234,14 @@ CLOSED_NOTE = (
 
 async def guarantee(asked: Asked) -> bodies.GuaranteeBody:
     """What is promised, as a sentence to quote."""
-    found = await promised(asked.place().facts)
-    if found.plan is None:
+    result = await promised(asked.place().facts)
+    if result.plan is None:
         raise Problem("busy")
-    rest = {name: fact for name, fact in found.plan.items() if name != "sentence"}
+    rest = {name: fact for name, fact in result.plan.items() if name != "sentence"}
     place = asked.place()
     if is_closed(place.name):
         rest["closed"] = CLOSED_NOTE.format(place.name.partition(CLOSED)[0])
-    return bodies.GuaranteeBody(found.plan["sentence"], rest)
+    return bodies.GuaranteeBody(result.plan["sentence"], rest)
 
 
 async def promised(facts: PlacementFacts) -> bodies.PlanBody:

@@ -26,11 +26,11 @@ async def planned(question: PlanQuestion) -> PlanBody:
     if (known := _made.get(given)) is not None:
         return known
     async with AT_ONCE:
-        found = await _asked(given)
-    _made[given] = found
+        result = await _asked(given)
+    _made[given] = result
     while len(_made) > KEPT:
         _made.popitem(last=False)
-    return found
+    return result
 
 
 async def _asked(given: bytes) -> PlanBody:

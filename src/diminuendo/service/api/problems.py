@@ -128,9 +128,9 @@ _STEP = re.compile(r"\.([a-z_]+)|\[(\d+)\]|\[\.\.\.\]")
 
 def pointer(error: msgspec.ValidationError, known: frozenset[str]) -> str:
     """Which field an error of msgspec is about, by the names of our own fields alone; keys of mappings are not told."""
-    found = _PATH.search(str(error))
+    result = _PATH.search(str(error))
     steps = []
-    for name, number in _STEP.findall(found[1] if found else ""):
+    for name, number in _STEP.findall(result[1] if result else ""):
         if name and name not in known:
             break
         if name or number:

@@ -30,18 +30,18 @@ def header(scope: Scope, name: bytes) -> bytes:
     """A header of the request; nothing where there is none."""
     for key, value in scope["headers"]:
         if key == name:
-            found: bytes = value
-            return found
+            result: bytes = value
+            return result
     return b""
 
 
 def query(scope: Scope, name: str) -> str | None:
     """A parameter of the address; None where there is none."""
     try:
-        found = parse_qs(scope["query_string"].decode("ascii"), max_num_fields=20).get(name)
+        result = parse_qs(scope["query_string"].decode("ascii"), max_num_fields=20).get(name)
     except ValueError:
         raise Problem("field", f"/{name}") from None
-    return found[-1] if found else None
+    return result[-1] if result else None
 
 
 def after(scope: Scope) -> int:
@@ -58,19 +58,19 @@ async def body(scope: Scope, receive: Receive) -> bytes:
     if media != b"application/json" and media.partition(b";")[0].strip().lower() != b"application/json":
         raise Problem("media")
     message = await receive()
-    found: bytes = message.get("body", b"")
+    result: bytes = message.get("body", b"")
     if message.get("more_body"):
-        parts, size = [found], len(found)
+        parts, size = [result], len(result)
         while message.get("more_body"):
             message = await receive()
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > MOST_BYTES:
                 raise Problem("size")
-        found = b"".join(parts)
-    if len(found) > MOST_BYTES:
+        result = b"".join(parts)
+    if len(result) > MOST_BYTES:
         raise Problem("size")
-    return found
+    return result
 
 
 def decoded(decoder: msgspec.json.Decoder[T], written: bytes | msgspec.Raw) -> T:
@@ -97,13 +97,13 @@ async def guarded(work: Awaitable[None], send: Send, log: Log) -> None:
         await work
         return
     except Problem as problem:
-        found = problem
+        result = problem
     except InvalidToken:
-        found = Problem("token")
+        result = Problem("token")
     except StoreUnavailable:
-        found = Problem("busy")
+        result = Problem("busy")
     except Exception as error:
         trace = secrets.token_hex(8)
         log.fault(error, trace)
-        found = Problem("fault")
-    await reply(send, *problems.written(found, trace))
+        result = Problem("fault")
+    await reply(send, *problems.written(result, trace))

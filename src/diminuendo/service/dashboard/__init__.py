@@ -103,13 +103,13 @@ class _Pages:
     async def _promise(self, planner: Planner, view: PlacementView) -> None:
         name = view.row.name
         try:
-            found = await planner(view.facts)
+            result = await planner(view.facts)
             promised = (
                 None
-                if found.plan is None
-                else guarantee_sentence(found.plan["guarantee"], visits=view.facts.visits)
+                if result.plan is None
+                else guarantee_sentence(result.plan["guarantee"], visits=view.facts.visits)
             )
-            self._promises[name] = promised or found.refused or ""
+            self._promises[name] = promised or result.refused or ""
         except Exception:  # it was not to be had; it is asked for again, but not at once
             await asyncio.sleep(PAUSE)
         finally:
@@ -153,16 +153,16 @@ class _Pages:
         if not self._may(request):
             return _to_the_door(request)
         try:
-            found = await run_in_threadpool(body)
+            result = await run_in_threadpool(body)
         except Exception:  # whatever a store raises when it is away; what it says may hold anything
             said = frame.trouble("The store does not answer", "Decisions continue. This page retries.")
             return _whole(request, title, said, status=503)
-        if found is None:
+        if result is None:
             said = frame.trouble("Not found", "No placement or population has this name.")
             return _whole(request, "Not found", said, live=False, status=404)
         if request.headers.get("hx-request"):
-            return HTMLResponse(found, headers=SAFE | {"cache-control": "no-store"})
-        return _whole(request, title, found)
+            return HTMLResponse(result, headers=SAFE | {"cache-control": "no-store"})
+        return _whole(request, title, result)
 
 
 def _whole(
@@ -188,16 +188,16 @@ async def _form(request: Request) -> dict[str, str]:
         body += piece
         if len(body) > MOST_BYTES:
             return {}
-    found = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
-    return {name: values[-1] for name, values in found.items()}
+    result = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+    return {name: values[-1] for name, values in result.items()}
 
 
 async def static(request: Request) -> Response:
     """One of our files."""
-    found = FILES.get(request.path_params["name"])
-    if found is None:
+    result = FILES.get(request.path_params["name"])
+    if result is None:
         return Response(status_code=404, headers=SAFE)
-    plain, packed, kind = found
+    plain, packed, kind = result
     headers = SAFE | {"cache-control": "public, max-age=31536000, immutable", "vary": "accept-encoding"}
     if "gzip" in request.headers.get("accept-encoding", ""):
         return Response(packed, media_type=kind, headers=headers | {"content-encoding": "gzip"})

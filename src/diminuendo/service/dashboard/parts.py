@@ -52,9 +52,9 @@ def budget_bar(account: Account, mine: str = "") -> Html:
     if mine:
         own = account.part_of(mine)
         parts = [(mine, own), ("others", account.part - own)]
-    found, at = [], 0.0
+    result, at = [], 0.0
     for number, (name, part) in enumerate(parts):
-        found.append(
+        result.append(
             fill(
                 '<rect x="{:.2f}%" width="{:.2f}%" height="100%" class="part{}"><title>{}: {}</title></rect>',
                 100 * at,
@@ -69,7 +69,7 @@ def budget_bar(account: Account, mine: str = "") -> Html:
         '<svg class="bar" role="img" aria-label="{} of the budget is spent"><rect width="100%" height="100%" '
         'class="rest"/>{}</svg>',
         percent(account.part),
-        joined(found),
+        joined(result),
     )
 
 
@@ -87,9 +87,9 @@ def timeline(view: PlacementView, now: float) -> Html:
     for slot in range(view.facts.slots):
         at = 0
         for item, run in groupby(moments, key=lambda one: one.slate[slot] if slot < len(one.slate) else -1):
-            found = list(run)
-            bars.append(_bar(view, item, found, slot, at * step, len(found) * step))
-            at += len(found)
+            result = list(run)
+            bars.append(_bar(view, item, result, slot, at * step, len(result) * step))
+            at += len(result)
     slots = joined(fill("<li>{}</li>", slot + 1) for slot in range(view.facts.slots))
     first, last = moments[0], moments[-1]
     return fill(
@@ -121,17 +121,17 @@ def dots(health: Sequence[Health], stopped: Collection[str] = ()) -> Html:
     """Trainers, store and front ends: who is well, in words beside a colour; and populations that were stopped."""
     trainers = [one for one in health if one.name.startswith("trainer")]
     fronts = [one for one in health if one.name.startswith("front")]
-    found = [_dot("well", "Store", "reachable")]
+    result = [_dot("well", "Store", "reachable")]
     if len(trainers) > 1:
-        found.insert(0, _several("Trainers", trainers))
+        result.insert(0, _several("Trainers", trainers))
     else:
         state, age = (trainers[0].state, trainers[0].age) if trainers else ("away", None)
-        found.insert(0, _dot(state, "Trainer", "no heartbeat yet" if age is None else STATES[state]))
+        result.insert(0, _dot(state, "Trainer", "no heartbeat yet" if age is None else STATES[state]))
     if fronts:
-        found.append(_several("Front ends", fronts))
+        result.append(_several("Front ends", fronts))
     if held := [name for name in stopped if not is_closed(name)]:
-        found.append(_dot("away", "Ledgers", f"{len(held)} stopped"))
-    return fill('<ul class="health">{}</ul>', joined(found))
+        result.append(_dot("away", "Ledgers", f"{len(held)} stopped"))
+    return fill('<ul class="health">{}</ul>', joined(result))
 
 
 def _several(who: str, those: Sequence[Health]) -> Html:

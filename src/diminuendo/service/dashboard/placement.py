@@ -99,7 +99,7 @@ def _over_time(view: PlacementView, now: float) -> Html:
     if len(view.history) < 2:
         return Html('<p class="none">This chart starts with the second menu.</p>')
     known = {(moment.effective_at, moment.first) for moment in view.history} | set(view.points)
-    found = [*sorted(known)[:: 1 + len(known) // MOST_POINTS], (now, view.rounds)]
+    result = [*sorted(known)[:: 1 + len(known) // MOST_POINTS], (now, view.rounds)]
     changes = joined(_change(view, change, now) for change in view.changes[:MOST])
     still = fill('<p class="soft">All {} have the same leading slate.</p>', count(len(view.history), "menu"))
     return joined(
@@ -108,7 +108,7 @@ def _over_time(view: PlacementView, now: float) -> Html:
             fill('<ol class="changes" reversed>{}</ol>', changes) if changes else still,
             parts.chart("rounds", "Decisions so far"),
             parts.points(
-                "rounds", [at for at, _ in found], list(accumulate((many for _, many in found), max))
+                "rounds", [at for at, _ in result], list(accumulate((many for _, many in result), max))
             ),
         ]
     )
@@ -191,20 +191,20 @@ def _published(public: Public, view: PlacementView, account: Account) -> Html:
 
 
 def _events(view: PlacementView, now: float) -> Html:
-    found: list[tuple[float, tuple[object, ...]]] = [
+    result: list[tuple[float, tuple[object, ...]]] = [
         (event.at, (event.kind, _said(read(dict[str, Any], event.body) or {}), event.by))
         for event in view.events
     ]
-    found += [
+    result += [
         (
             one.effective_at,
             ("drift", f"data before round {one.remembers_from:,} is no longer used", "learner"),
         )
         for one in view.drifts
     ]
-    if not found:
+    if not result:
         return Html('<p class="none">No item was added or retired, and no drift was detected.</p>')
-    newest = sorted(found, key=lambda one: one[0])[::-1][:MOST]
+    newest = sorted(result, key=lambda one: one[0])[::-1][:MOST]
     rows = [(when(at, now), *said) for at, said in newest]
     return table("Newest first", ("Time", "Event", "Details", "By"), rows, words=4)
 
@@ -242,9 +242,9 @@ def _made_with(view: PlacementView, now: float) -> Html:
 
 def _rules(view: PlacementView) -> list[str]:
     facts = view.facts
-    found = [f"slot {slot + 1} always shows {name}" for slot, name in facts.pinned.items()]
-    found += [f"at most {most} of {worded(names)}" for names, most in facts.caps]
-    return found + (["users may exclude items"] if facts.exclusions else [])
+    result = [f"slot {slot + 1} always shows {name}" for slot, name in facts.pinned.items()]
+    result += [f"at most {most} of {worded(names)}" for names, most in facts.caps]
+    return result + (["users may exclude items"] if facts.exclusions else [])
 
 
 def _said(body: Any) -> Html:

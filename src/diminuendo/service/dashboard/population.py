@@ -81,7 +81,7 @@ def _spending(public: Public, name: str, account: Account) -> Html:
         for moment in sorted(moments, key=lambda one: one.effective_at)[:: 1 + len(moments) // MOST_POINTS]
         if (worth := account.spent_at(moment.head)) is not None
     }
-    found = [*sorted(known), (public.now(), account.spent)]
+    result = [*sorted(known), (public.now(), account.spent)]
     return joined(
         [
             fill('<ul class="numbers">{}</ul>', joined(fill("<li><b>{}</b>{}</li>", *one) for one in numbers)),
@@ -95,11 +95,11 @@ def _spending(public: Public, name: str, account: Account) -> Html:
             table("Spending", ("Placement", "Purpose", "Charges", "ε alone", "Share of budget"), rows, 2)
             if rows
             else Html('<p class="none">Nothing is spent yet.</p>'),
-            parts.chart("spent", "Epsilon spent, by menu") if len(found) > 1 else Html(""),
+            parts.chart("spent", "Epsilon spent, by menu") if len(result) > 1 else Html(""),
             parts.points(
-                "spent", [at for at, _ in found], [worth for _, worth in found],
+                "spent", [at for at, _ in result], [worth for _, worth in result],
                 account.budget.epsilon if account.budget else None,
-            ) if len(found) > 1 else Html(""),
+            ) if len(result) > 1 else Html(""),
         ]
     )  # fmt: skip
 

@@ -55,10 +55,10 @@ class Chooser:
         menu = self.menu
         if menu.kind == "random":
             assert menu.lists is not None
-            found = stand_ins.drawn(menu.lists, menu.slots)
+            result = stand_ins.drawn(menu.lists, menu.slots)
         else:
-            found = menu.slates[self.row(number, type_)]
-        return self._without(found, type_, excluded) if excluded else found
+            result = menu.slates[self.row(number, type_)]
+        return self._without(result, type_, excluded) if excluded else result
 
     def filler(self, type_: int, excluded: Collection[int] = ()) -> Slate:
         """What is shown where there is no round; nor may that be what she excludes."""
@@ -90,13 +90,13 @@ class Chooser:
 
     def written(self, slate: Slate) -> msgspec.Raw:
         """A slate in the shop's names, as JSON; null for a slot that is empty."""
-        found = self._written.get(slate)
-        if found is None:
+        result = self._written.get(slate)
+        if result is None:
             names = [None if item < 0 else self._names[item] for item in slate]
-            found = msgspec.Raw(msgspec.json.encode(names))
+            result = msgspec.Raw(msgspec.json.encode(names))
             if len(self._written) < 1000:
-                self._written[slate] = found
-        return found
+                self._written[slate] = result
+        return result
 
     def bag(self, first: int, end: int) -> Bag:
         """The chances of the rounds of a lease."""
@@ -107,12 +107,12 @@ class Chooser:
         menu, low, high = self.menu, first - self.menu.first, end - self.menu.first
         deck = menu.shown if menu.kind == "rounds" else menu.decks[group]
         left: dict[int, int] = {}
-        found = []
+        result = []
         for many, row in enumerate(reversed(deck[low:high]), start=1):
             slate = self._same[row]
             left[slate] = left.get(slate, 0) + 1
-            found.append(left[slate] / many)
-        return found[::-1]
+            result.append(left[slate] / many)
+        return result[::-1]
 
     def certain(self) -> float | None:
         """The chance of every slate, where it does not depend on what is left of a lease; None where none is said."""

@@ -30,7 +30,7 @@ class Types:
             if not self._private:
                 raise InvalidInput("A context has a value for each column, by its name or in order.")
             return 0
-        found = 0
+        result = 0
         for value, numbers in zip(values, self._columns.values(), strict=True):
             number = 0
             if value is not None:
@@ -40,8 +40,8 @@ class Types:
                     number = -1
             if number < 0 and not self._private:
                 raise InvalidInput("A context has values that are listed, or null where nothing is known.")
-            found = found * (len(numbers) + 1) + max(number, 0)
-        return found
+            result = result * (len(numbers) + 1) + max(number, 0)
+        return result
 
     def _by_column(self, context: Any) -> list[Any] | None:
         """The value of each column; None where it cannot be read."""

@@ -109,9 +109,9 @@ class Front:
     def _look(self) -> None:
         with self._looking:
             began = time.monotonic()
-            found = self.store.now() - time.monotonic() - BEHIND
-            if self._offset is None or abs(found - self._offset) > BEHIND:
-                self._offset = found
+            result = self.store.now() - time.monotonic() - BEHIND
+            if self._offset is None or abs(result - self._offset) > BEHIND:
+                self._offset = result
             faults, (since, versions) = self._faults, self.store.published(self._since)
             for row in self.store.placements(self._known):  # after that: whatever has a menu is known then
                 with self._by_itself(row.number):
@@ -154,7 +154,7 @@ class Front:
         if self.sang_at is not None and noted < self.sang_at:
             for place in self.by_name.values():
                 place.went_back = True
-        seen = {place.name: (found[0].version, found[1].menu.head) for place, found in self._seen()}
+        seen = {place.name: (result[0].version, result[1].menu.head) for place, result in self._seen()}
         row = AnswerRow(NO_PLACEMENT, int.from_bytes(self.name.encode()[-7:]), os.urandom(CANARY_BYTES))
         await self.writer.keep((row,))
         began = time.monotonic()
@@ -181,16 +181,18 @@ class Front:
     @property
     def spent(self) -> dict[str, tuple[float, ...]]:
         """By population what was spent and its budget, as epsilons: by the menus that are in effect."""
-        found = dict[str, tuple[float, ...]]()
+        result = dict[str, tuple[float, ...]]()
         for place, (_, chooser) in self._seen():
             name = place.row.population
             if spent := chooser.menu.spent:
                 spent = (spent[1], *spent[1:]) if is_closed(name) else spent  # how much it was is not known
-                found[name] = max(spent, found.get(name, ()))
-        return found
+                result[name] = max(spent, result.get(name, ()))
+        return result
 
     def _seen(self) -> list[tuple[Placement, Any]]:
-        return [(place, found) for place in self.by_name.values() if (found := place.in_effect()) is not None]
+        return [
+            (place, result) for place in self.by_name.values() if (result := place.in_effect()) is not None
+        ]
 
     def _failed(self, error: BaseException) -> None:
         """Something else went wrong; it is logged once a minute."""

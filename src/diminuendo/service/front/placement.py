@@ -107,10 +107,10 @@ class Placement:
 
     def filler(self) -> Chooser | None:
         """What fillers are shown by."""
-        found = self.in_effect()
-        if found is None and self.before is not None:
+        result = self.in_effect()
+        if result is None and self.before is not None:
             return self.before.filler()
-        return None if found is None else found[1]
+        return None if result is None else result[1]
 
     def covering(self, number: int) -> Chooser | None:
         """The latest menu in effect that has that round; None where it is not kept any more."""
@@ -138,5 +138,5 @@ class Placement:
             self.refresh()
         self.went_back = self.went_back or lease.version < self._highest
         self._highest = max(self._highest, lease.version)
-        found = [chooser for row, chooser in self._menus if row.version == lease.version]
-        return found[0] if found and not self.went_back else None
+        result = [chooser for row, chooser in self._menus if row.version == lease.version]
+        return result[0] if result and not self.went_back else None

@@ -82,9 +82,9 @@ class Writer:
             while group := self._gathered():
                 for first in range(0, len(group), MOST_AT_ONCE):
                     part = group[first : first + MOST_AT_ONCE]
-                    found = self._kept(part)
+                    result = self._kept(part)
                     try:
-                        self._loop.call_soon_threadsafe(_tell, part, found)
+                        self._loop.call_soon_threadsafe(_tell, part, result)
                     except RuntimeError:  # the loop is gone, and with it everybody who waited
                         return
             if self._over:

@@ -400,8 +400,8 @@ STORES: dict[str, Callable[[str], Store]] = {"sqlite": _sqlite, "postgresql": _p
 
 def open_store(address: str) -> Store:
     """The store at an address like `sqlite:service.db` or `postgresql://host/name`; made where there is none yet."""
-    found = re.fullmatch(r"([a-z]+):(.+)", address)
-    scheme, place = found.groups() if found else ("sqlite", address)
+    result = re.fullmatch(r"([a-z]+):(.+)", address)
+    scheme, place = result.groups() if result else ("sqlite", address)
     if scheme not in STORES:
         raise InvalidInput(f"Addresses of stores begin with {', '.join(STORES)} and a colon; got {scheme!r}.")
     return STORES[scheme](place)

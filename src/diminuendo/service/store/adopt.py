@@ -42,12 +42,12 @@ DELETED = ("answers", "visits", "snapshot_parts", "trainer_keys", "allowed")
 
 def history() -> Script:
     """The populations, of those that are not closed, of which something was paid for, published or handed out."""
-    found = list[str]()
+    result = list[str]()
     for (name,) in (yield "SELECT name FROM {s}populations ORDER BY number", ()):
         if not is_closed(name):
             ((many,),) = yield HISTORY, (name,)
-            found += [name] if many else []
-    return found
+            result += [name] if many else []
+    return result
 
 
 def adoption(at: float) -> Script:

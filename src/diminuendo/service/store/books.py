@@ -83,10 +83,10 @@ class StoreLines:
 
     def read(self) -> bytes:
         """All of them, each with its newline."""
-        found = self._rows.lines()
+        result = self._rows.lines()
         if self._led is not None:
-            self._led = self._led.knows(len(found), found[-1] if found else b"")
-        return b"".join(found)
+            self._led = self._led.knows(len(result), result[-1] if result else b"")
+        return b"".join(result)
 
     def check(self) -> None:
         """Refuse unless this trainer may append."""
@@ -134,9 +134,9 @@ class StoreReleases:
     def once(self, name: str, draw: Callable[[], Ints]) -> Ints:
         """The release of that name; `draw` is called only if there is none yet, and what is kept is returned."""
         check_name(name)
-        if (found := self._rows.release(name)) is None:
+        if (result := self._rows.release(name)) is None:
             led = self._lines.led
             self._rows.add_release(led, name, packed(draw()))
-            found = self._rows.release(name)
-            assert found is not None  # releases are never deleted
-        return unpacked(found, f"{name} of {self._lines.path}")
+            result = self._rows.release(name)
+            assert result is not None  # releases are never deleted
+        return unpacked(result, f"{name} of {self._lines.path}")

@@ -107,8 +107,8 @@ async def _filled(to: Db, source: sqlite3.Connection, reached: Callable[[str], N
         if counts[table] != there:
             raise LedgerDamaged(f"{counts[table]} of {there} rows of {table} have arrived; move again.")
     lines = "SELECT population, seq, line FROM {}ledger ORDER BY population, seq"
-    found = [tuple(row) for row in await to.fetch(lines.format(f"{SCHEMA}."))]
-    if sorted(found) != sorted(source.execute(lines.format("")).fetchall()):
+    result = [tuple(row) for row in await to.fetch(lines.format(f"{SCHEMA}."))]
+    if sorted(result) != sorted(source.execute(lines.format("")).fetchall()):
         raise LedgerDamaged("Lines of the ledger have not arrived as they were; move again.")
     for table, column in NUMBERED:
         counter = f"pg_get_serial_sequence('{SCHEMA}.{table}', '{column}')"

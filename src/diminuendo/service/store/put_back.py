@@ -96,10 +96,10 @@ def _marked(folder: Path) -> bool:
 
 def _older_by(store: Store, folder: Path) -> float:
     """By how many seconds the store is older than the folder knows; 0: it is not."""
-    found = {path.name: float(path.read_text()) for path in sorted(folder.glob(f"{NOTE}*"))}
+    result = {path.name: float(path.read_text()) for path in sorted(folder.glob(f"{NOTE}*"))}
     beats = store.beats()  # after the notes, which follow beats
     return max(
-        (at - beats.get(unquote(name.removeprefix(NOTE)), (0.0, ""))[0] for name, at in found.items()),
+        (at - beats.get(unquote(name.removeprefix(NOTE)), (0.0, ""))[0] for name, at in result.items()),
         default=0,
     )
 

@@ -98,8 +98,8 @@ class SqliteStore:
     def placements(self, after: int = 0) -> list[PlacementRow]:
         """All of them, in the order in which they were made; or those after the one of that number."""
         columns = "number, name, population, facts, made_at"
-        found = self._file.rows(f"SELECT {columns} FROM placements WHERE number > ? ORDER BY number", after)
-        return [PlacementRow(*row) for row in found]
+        result = self._file.rows(f"SELECT {columns} FROM placements WHERE number > ? ORDER BY number", after)
+        return [PlacementRow(*row) for row in result]
 
     def add_event(self, placement: int, kind: str, body: bytes, by: str) -> int:
         """Write down what an operator does, and hand out no further round by any menu so far; its number."""
@@ -115,8 +115,8 @@ class SqliteStore:
     def events(self, placement: int, after: int = 0) -> list[EventRow]:
         """What operators did after the event of that number, in order."""
         columns, which = "seq, placement, at, kind, body, by", "placement = ? AND seq > ?"
-        found = self._file.rows(f"SELECT {columns} FROM events WHERE {which} ORDER BY seq", placement, after)
-        return [EventRow(*row) for row in found]
+        result = self._file.rows(f"SELECT {columns} FROM events WHERE {which} ORDER BY seq", placement, after)
+        return [EventRow(*row) for row in result]
 
     def remember_request(self, key: str, digest: bytes, reply: bytes) -> tuple[bytes, bytes]:
         """An operator's request by its Idempotency-Key: digest and reply of the first of this day."""
@@ -145,17 +145,19 @@ class SqliteStore:
     def menus(self, placement: int, after: int = 0) -> list[MenuRow]:
         """Menus later than that version, in order; also those that take effect later."""
         columns, which = "version, body, effective_at", "placement = ? AND version > ?"
-        found = self._file.rows(
+        result = self._file.rows(
             f"SELECT {columns} FROM menus WHERE {which} ORDER BY version", placement, after
         )
-        return [MenuRow(*row) for row in found]
+        return [MenuRow(*row) for row in result]
 
     def published(self, since: float) -> tuple[float, dict[int, int]]:
         """By number the placements of which menus were published at that time or later; of each the last version."""
-        found = self._file.rows(
+        result = self._file.rows(
             "SELECT placement, max(version), max(at) FROM menus WHERE at >= ? GROUP BY placement", since
         )
-        return max((at for *_, at in found), default=since), {number: version for number, version, _ in found}
+        return max((at for *_, at in result), default=since), {
+            number: version for number, version, _ in result
+        }
 
     def lease(self, placement: int, count: int, seconds: float, report: Report | None) -> Lease | None:
         """The next rounds, at most `count`, for `seconds`, by the latest menu in effect."""
@@ -172,34 +174,34 @@ class SqliteStore:
             if count == 0 or (left := self._left(placement, at)) is None:
                 return None
             version, first, past = left
-            found = Lease(first, min(first + count, past), version, at, at + seconds)
-            self._file.execute("UPDATE counters SET next = ? WHERE placement = ?", found.end, placement)
+            result = Lease(first, min(first + count, past), version, at, at + seconds)
+            self._file.execute("UPDATE counters SET next = ? WHERE placement = ?", result.end, placement)
             self._file.execute(
                 "INSERT INTO leases (placement, first, past, version, at, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
-                *(placement, found.first, found.end, found.version, found.at, found.expires_at),
+                *(placement, result.first, result.end, result.version, result.at, result.expires_at),
             )
-            return found
+            return result
 
     def _left(self, placement: int, at: float) -> tuple[int, int, int] | None:
         """The version of the menu in effect, its next round, and the one before which it ends; None: no round left."""
-        found = self._file.rows(
+        result = self._file.rows(
             "SELECT version, max(first, next), max(past, coalesce((SELECT max(allowed.past) FROM allowed "
             "WHERE placement = ? AND version = menus.version AND effective_at <= ?), 0)), stopped "
             "FROM menus JOIN counters USING (placement) "
             "WHERE placement = ? AND effective_at <= ? ORDER BY version DESC LIMIT 1",
             *(placement, at, placement, at),
         )
-        if not found:
+        if not result:
             self._counter(placement)
             return None
-        ((version, first, past, stopped),) = found
+        ((version, first, past, stopped),) = result
         return (version, first, past) if version > stopped and first < past else None
 
     def _counter(self, placement: int, column: str = "next") -> int:
-        found = self._file.rows(f"SELECT {column} FROM counters WHERE placement = ?", placement)
-        if not found:
+        result = self._file.rows(f"SELECT {column} FROM counters WHERE placement = ?", placement)
+        if not result:
             raise InvalidInput(f"There is no placement of number {placement}.")
-        return int(found[0][0])
+        return int(result[0][0])
 
     def put(self, answers: Sequence[AnswerRow], visits: Sequence[VisitRow] = ()) -> list[Counted]:
         """Count visits and keep answers; a second answer to a round takes as long, and changes nothing."""
@@ -219,8 +221,8 @@ class SqliteStore:
 
     def _taken_from(self, placement: int) -> float:
         """The first round to which answers are taken."""
-        found = self._file.rows("SELECT forgotten FROM counters WHERE placement = ?", placement)
-        return float(found[0][0]) if found else float("inf")
+        result = self._file.rows("SELECT forgotten FROM counters WHERE placement = ?", placement)
+        return float(result[0][0]) if result else float("inf")
 
     def erase(self, placement: int, rounds: Iterable[int]) -> None:
         """Answers to these rounds are gone, and none is taken any more: a tombstone stays."""
@@ -253,27 +255,27 @@ class SqliteStore:
         self._file.tidies()
         self._check_population(population)
         with self._file.writing():
-            found = self._file.rows("SELECT epoch FROM trainers WHERE population = ?", population)
-            epoch = next_epoch(population, int(found[0][0]) if found else 0, after)
+            result = self._file.rows("SELECT epoch FROM trainers WHERE population = ?", population)
+            epoch = next_epoch(population, int(result[0][0]) if result else 0, after)
             self._file.execute("INSERT OR REPLACE INTO trainers VALUES (?, ?, ?)", population, epoch, trainer)
             return epoch
 
     def leaders(self) -> dict[str, Leader]:
         """By population who leads it."""
-        found = self._file.rows("SELECT population, epoch, name FROM trainers")
-        return {population: Leader(epoch, name) for population, epoch, name in found}
+        result = self._file.rows("SELECT population, epoch, name FROM trainers")
+        return {population: Leader(epoch, name) for population, epoch, name in result}
 
     def changed(self, since: float) -> tuple[float, dict[int, Change]]:
         """By number the placements to which something happened at that time or later; of each the latest."""
         ((then,),) = self._file.rows("SELECT at FROM clock")  # first: nobody writes an earlier time later
-        found = self._file.rows(
+        result = self._file.rows(
             "SELECT placement, max(leased), max(event) FROM ("
             "SELECT placement, past AS leased, 0 AS event FROM leases WHERE at >= ? "
             "UNION ALL SELECT placement, 0, seq FROM events WHERE at >= ? "
             "UNION ALL SELECT number, 0, 0 FROM placements WHERE made_at >= ?) GROUP BY placement",
             *(since, since, since),
         )
-        return then, {placement: Change(leased, event) for placement, leased, event in found}
+        return then, {placement: Change(leased, event) for placement, leased, event in result}
 
     def beat(self, name: str, note: str = "") -> float:
         """Say that somebody is well, with a public note; when that was."""
@@ -298,14 +300,14 @@ class SqliteStore:
 
     def leases(self, placement: int, first: int) -> list[LeaseRow]:
         """All leases from the one that begins with round `first` on, in order."""
-        found = self._file.rows(
+        result = self._file.rows(
             "SELECT first, past, version, at, expires_at, report, reported_at FROM leases "
             f"WHERE placement = ? AND first >= ? AND past > {IN_EFFECT.format('forgets')} ORDER BY first",
             *(placement, first, placement, self.now()),
         )
         return [
             LeaseRow(first, end, version, at, expires_at, report_of(said), reported_at)
-            for first, end, version, at, expires_at, said, reported_at in found
+            for first, end, version, at, expires_at, said, reported_at in result
         ]
 
     def answers(self, placement: int, first: int, end: int) -> Iterator[AnswerRow]:
@@ -314,9 +316,9 @@ class SqliteStore:
         query = (
             f"SELECT placement, round, sealed, at FROM answers WHERE {which} ORDER BY round LIMIT {AT_ONCE}"
         )
-        while found := self._file.rows(query, placement, first, end):
-            yield from (AnswerRow(*row) for row in found)
-            first = found[-1][1] + 1
+        while result := self._file.rows(query, placement, first, end):
+            yield from (AnswerRow(*row) for row in result)
+            first = result[-1][1] + 1
 
     def erased(self, placement: int, first: int, end: int) -> list[tuple[int, float]]:
         """Rounds with a tombstone, and since when."""
@@ -417,10 +419,10 @@ class SqliteStore:
     def ledger(self, population: str, after: int = 0) -> list[bytes]:
         """The lines of a ledger that are shown by now, but for the first `after`."""
         which, most = "population = ? AND seq >= ? AND seq < ?", self._file.shown(population)
-        found = self._file.rows(
+        result = self._file.rows(
             f"SELECT line FROM ledger WHERE {which} ORDER BY seq", population, after, most
         )
-        return [line for (line,) in found]
+        return [line for (line,) in result]
 
     def books(self, population: str, epoch: int | None) -> Books:
         """The ledger of a population and what was released on it; without an epoch what is shown by now."""
@@ -437,7 +439,7 @@ class SqliteStore:
 
     def _led(self, epoch: int, placement: int) -> Led:
         """What the trainer of that epoch writes of a placement."""
-        found = self._file.rows("SELECT population FROM placements WHERE number = ?", placement)
-        if not found:
+        result = self._file.rows("SELECT population FROM placements WHERE number = ?", placement)
+        if not result:
             raise InvalidInput(f"There is no placement of number {placement}.")
-        return Led(found[0][0], epoch)
+        return Led(result[0][0], epoch)

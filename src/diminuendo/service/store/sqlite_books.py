@@ -50,8 +50,8 @@ class SqliteRows:
     def release(self, name: str) -> bytes | None:
         """The release of that name; None where there is none."""
         query = "SELECT body FROM releases WHERE population = ? AND name = ? AND line < ?"
-        found = self._file.rows(query, self._population, name, self._most())
-        return found[0][0] if found else None
+        result = self._file.rows(query, self._population, name, self._most())
+        return result[0][0] if result else None
 
     def add_release(self, led: Led, name: str, body: bytes) -> None:
         """Keep a release that is entered in the next line, unless there is one of that name."""

@@ -216,11 +216,11 @@ class SqliteFile:
 
     def run(self, script: Script) -> list[str]:
         """A script of statements for either store; what it returns."""
-        found: list[Any] | None = None
+        result: list[Any] | None = None
         try:
             while True:
-                statement, values = next(script) if found is None else script.send(found)
-                found = self.rows(statement.replace("{s}", "").replace("$", "?"), *values)
+                statement, values = next(script) if result is None else script.send(result)
+                result = self.rows(statement.replace("{s}", "").replace("$", "?"), *values)
         except StopIteration as over:
             return list(over.value)
 
@@ -251,12 +251,12 @@ class SqliteFile:
 
     def check_leads(self, led: Led) -> None:
         """Refuse where another trainer leads, or the ledger lacks what this one knows."""
-        found = self.rows(
+        result = self.rows(
             "SELECT epoch, (SELECT line FROM ledger WHERE population = ?1 AND seq = ?2) FROM trainers "
             "WHERE population = ?1",
             *(led.population, led.lines - 1),
         )
-        led.check(*found[0] if found else (0, None))
+        led.check(*result[0] if result else (0, None))
 
     def moved(self) -> Moved | None:
         """Where all of this was moved to."""
@@ -281,10 +281,10 @@ class SqliteFile:
             )
         wall = self._wall()
         ahead = max(self._ahead, kept - wall, self._latest - wall)
-        found: float = max(kept, self._latest, wall + ahead)  # the sum was rounded
+        result: float = max(kept, self._latest, wall + ahead)  # the sum was rounded
         if public:
-            self._ahead, self._latest = ahead, found
-        return found
+            self._ahead, self._latest = ahead, result
+        return result
 
     def now(self) -> float:
         """What the store's clock says, in seconds."""
@@ -295,5 +295,5 @@ class SqliteFile:
 
 def _place(path: Path) -> tuple[int, int]:
     """Which file is at a path."""
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
+    result = os.stat(path)
+    return result.st_dev, result.st_ino

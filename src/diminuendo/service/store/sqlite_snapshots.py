@@ -42,11 +42,11 @@ class SqliteSnapshots:
 
     def read(self, placement: int, version: int) -> bytes | None:
         """The one of that version, as a whole; None where there is none."""
-        found = self._file.rows(
+        result = self._file.rows(
             "SELECT sealed FROM snapshot_parts WHERE placement = ? AND version = ? ORDER BY part",
             *(placement, version),
         )
-        return b"".join(part for (part,) in found) if found else None
+        return b"".join(part for (part,) in result) if result else None
 
     def _put(self, new: Publication, number: int, first: int) -> None:
         self._file.execute(

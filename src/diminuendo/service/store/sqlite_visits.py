@@ -26,10 +26,10 @@ class SqliteVisits:
             self._file.pad(1)
             return Counted(False, visit.round)
         who = "placement = ? AND person = ?"
-        found = self._file.rows(
+        result = self._file.rows(
             f"SELECT rounds, last, key FROM visits WHERE {who}", visit.placement, visit.person
         )
-        rounds, last, key = (json.loads(found[0][0]), *found[0][1:]) if found else ([], -1, b"")
+        rounds, last, key = (json.loads(result[0][0]), *result[0][1:]) if result else ([], -1, b"")
         before = last if visit.key and visit.key == key else visit.round
         if before in (*rounds, last):
             self._file.pad(1)
@@ -44,7 +44,7 @@ class SqliteVisits:
 
     def rounds_of(self, placement: int, person: bytes) -> list[int]:
         """Her rounds: those that count, and her last one."""
-        found = self._file.rows(
+        result = self._file.rows(
             "SELECT rounds, last FROM visits WHERE placement = ? AND person = ?", placement, person
         )
-        return sorted({*json.loads(found[0][0]), found[0][1]}) if found else []
+        return sorted({*json.loads(result[0][0]), result[0][1]}) if result else []

@@ -26,11 +26,11 @@ class Agenda:
 
     def due(self, now: float) -> list[int]:
         """Those whose moment has passed, in the order of their moments. They stay due until they are put again."""
-        found = list[tuple[float, int]]()
+        result = list[tuple[float, int]]()
         while self._heap and self._heap[0][0] < now:
             moment, number = entry = heapq.heappop(self._heap)
-            if self._moments.get(number) == moment and entry not in found[-1:]:
-                found.append(entry)
-        for entry in found:
+            if self._moments.get(number) == moment and entry not in result[-1:]:
+                result.append(entry)
+        for entry in result:
             heapq.heappush(self._heap, entry)
-        return [number for _, number in found]
+        return [number for _, number in result]

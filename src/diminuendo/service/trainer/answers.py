@@ -41,16 +41,16 @@ class AnswerReader:
 
     def answers(self, opened: Iterable[Said]) -> Answers:
         """All of these that are answers."""
-        found = [(said.shown, answer) for said in opened for answer in self._answer(said)]
+        result = [(said.shown, answer) for said in opened for answer in self._answer(said)]
         slots = self._facts.slots
-        shown: list[Shown] = [each for each, _ in found]
+        shown: list[Shown] = [each for each, _ in result]
         return Answers(
             [each.round for each in shown],
             np.array([each.slate for each in shown], dtype=np.int32).reshape(len(shown), slots),
             [each.type for each in shown],
-            [answer for _, answer in found]
+            [answer for _, answer in result]
             if self._family is None
-            else self._people([each for _, each in found]),
+            else self._people([each for _, each in result]),
         )
 
     def _opened(self, row: AnswerRow) -> Said | None:

@@ -157,7 +157,7 @@ def make_master(folder: Path) -> None:
 
 def read_masters(folder: Path) -> dict[bytes, bytes]:
     """The master keys in that folder, by what names them, in the order of their files."""
-    found = dict[bytes, bytes]()
+    result = dict[bytes, bytes]()
     for path in sorted(folder.glob(MASTERS), key=lambda path: (len(path.stem), path.stem)):
         try:
             key = bytes.fromhex(path.read_text().strip())
@@ -165,10 +165,10 @@ def read_masters(folder: Path) -> dict[bytes, bytes]:
             key = b""
         if len(key) != KEY_BYTES:
             raise InvalidInput(f"{path} is no master key: expected {2 * KEY_BYTES} hexadecimal digits.")
-        found[hashlib.blake2b(key, digest_size=NAME_BYTES, person=b"master").digest()] = key
-    if not found:
+        result[hashlib.blake2b(key, digest_size=NAME_BYTES, person=b"master").digest()] = key
+    if not result:
         raise InvalidInput(f"There is no {MASTER} in {folder}: copy it from the machine of another trainer.")
-    return found
+    return result
 
 
 def _about(placement: int, number: int) -> bytes:

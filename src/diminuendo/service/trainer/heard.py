@@ -46,12 +46,12 @@ class Heard:
 
     def published(self, settled: int, secret: SecretRandomness) -> HeardNote | None:
         """What is published now that `settled` rounds are settled; None where nothing is due."""
-        found, total = None, self._sum
+        result, total = None, self._sum
         while total is not None and total.left and total.batch < total.schedule.closed_by(settled):
             end = total.schedule.ends[total.batch]
             about = float(total.release(secret)[0])
-            found = HeardNote(round(about, 1), end, round(total.deviation(total.batch), 1))
-        return found
+            result = HeardNote(round(about, 1), end, round(total.deviation(total.batch), 1))
+        return result
 
     def snapshot(self) -> bytes:
         """What was added so far; as private as who answered."""

@@ -76,7 +76,7 @@ def made(
 def budget_of(population: PopulationFacts, first: PlacementFacts) -> Budget:
     """What the ledger of a population begins with; how it counts, and what it hides, as its first placement needs."""
     name, setting, options = asked(first, lambda: 0.0)
-    found = budget_for(name, setting, **options)
-    delta = 0.0 if found.accountant == "pure" else population.delta
-    unit = replace(found.unit, rounds=population.visits)
-    return replace(found, epsilon=population.epsilon, delta=delta, unit=unit)
+    result = budget_for(name, setting, **options)
+    delta = 0.0 if result.accountant == "pure" else population.delta
+    unit = replace(result.unit, rounds=population.visits)
+    return replace(result, epsilon=population.epsilon, delta=delta, unit=unit)

@@ -184,9 +184,9 @@ class Placement:
                 return leases, now
         first = self._waits[0].first if self._waits else leases[0].first
         now = self._written() if until is None else until
-        found, many = self._store.leases(self.number, first), len(self._waits)
-        self._waits = deque(found[:many])
-        return deque(found[many:]), now
+        result, many = self._store.leases(self.number, first), len(self._waits)
+        self._waits = deque(result[:many])
+        return deque(result[many:]), now
 
     def _moment(self, lease: LeaseRow) -> float:
         """When all rounds up to the end of that lease, which is the oldest, are settled."""

@@ -187,10 +187,10 @@ class Trainer:
             placement = self._placement(number)
             if placement is None or not placement.knows(change):
                 self._put(number)
-        self._since, found = since, dict[str, list[PlacementRow]]()
+        self._since, result = since, dict[str, list[PlacementRow]]()
         for number in self._agenda.due(now):
-            found.setdefault(self._rows[number].population, []).append(self._rows[number])
-        return found
+            result.setdefault(self._rows[number].population, []).append(self._rows[number])
+        return result
 
     def _placement(self, number: int) -> Placement | None:
         """A placement that is open."""
@@ -244,10 +244,10 @@ class Trainer:
 
     def _hear(self) -> None:
         """Who beat last under its name, and whether the store has forgotten a later time."""
-        found = self._store.beats().get(self.name, NO_BEAT)
-        self._older = self._older or found[0] < self._last[0]
-        if found[0] >= self._last[0]:
-            self._last = found
+        result = self._store.beats().get(self.name, NO_BEAT)
+        self._older = self._older or result[0] < self._last[0]
+        if result[0] >= self._last[0]:
+            self._last = result
 
     def _others(self) -> bool:
         """Whether somebody else of its name may still be there."""

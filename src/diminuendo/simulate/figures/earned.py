@@ -65,14 +65,14 @@ def curves(simulation: Simulation) -> Curves:
     )
     at = np.array(curve_rounds(stream["rounds"]), dtype=np.float64)
     drawn = np.unique(np.linspace(0, len(at) - 1, POINTS).astype(int))
-    found = {name: mean_and_band([run.curve for run in group]) for name, group in runs.items()}
+    result = {name: mean_and_band([run.curve for run in group]) for name, group in runs.items()}
     return Curves(
         f"{short(stream['name'])}: {len(base.greedy.slate)} of {stream['items']:,} items shown to "
         f"{stream['rounds']:,} users",
         f"{about(simulation)} {NOTE}",
         at[drawn].tolist(),
-        {name: mean[drawn].tolist() for name, (mean, _) in found.items()},
-        {name: half[drawn].tolist() for name, (_, half) in found.items()},
+        {name: mean[drawn].tolist() for name, (mean, _) in result.items()},
+        {name: half[drawn].tolist() for name, (_, half) in result.items()},
         base.greedy.value,
         base.random,
         None if simulation.today is None else simulation.today.value,
@@ -185,9 +185,9 @@ def _curves(simulation: Simulation) -> Figure:
         else:
             asked = sorted({run.asked_epsilon for run in runs if run.asked_epsilon is not None})
             served = [[run for run in runs if run.asked_epsilon == epsilon] for epsilon in asked]
-            found = np.array([mean_and_band(simulation.shares(some)) for some in served])
-            means = found[:, 0].tolist()
-            _draw_line(axes, asked, found[:, 0], found[:, 1], look, markersize=6)
+            result = np.array([mean_and_band(simulation.shares(some)) for some in served])
+            means = result[:, 0].tolist()
+            _draw_line(axes, asked, result[:, 0], result[:, 1], look, markersize=6)
         ends.append((name, means[-1], look.colour))
         highest = max(highest, *means)
     chance = "random" not in everybody and base.greedy.value > 0

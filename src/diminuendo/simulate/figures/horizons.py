@@ -92,14 +92,14 @@ def draw_regret(axes: Axes, horizons: Sequence[int], runs: Mapping[str, Runs]) -
     trivial = ONE_MINUS_1_OVER_E * at
     axes.loglog(at, trivial, color=FAINT, linestyle=":", linewidth=1.2)
     ends: list[LineEnd] = [("(1 - 1/e) T", trivial[-1], FAINT)]
-    for number, (name, found) in enumerate(runs.items()):
+    for number, (name, result) in enumerate(runs.items()):
         colour = COLOURS[number % len(COLOURS)]
-        mean, half = mean_and_band(found.regret)
+        mean, half = mean_and_band(result.regret)
         axes.plot(at, mean, color=colour, marker=MARKERS[number % len(MARKERS)], markersize=6)
         if not np.isnan(half).all():
             axes.fill_between(at, mean - half, mean + half, color=colour, alpha=0.2, linewidth=0)
-        axes.plot(at, found.bound, color=colour, linestyle="--", linewidth=1.4)
-        ends += [(name, float(mean[-1]), colour), (f"{name}: bound", float(found.bound[-1]), colour)]
+        axes.plot(at, result.bound, color=colour, linestyle="--", linewidth=1.4)
+        ends += [(name, float(mean[-1]), colour), (f"{name}: bound", float(result.bound[-1]), colour)]
     labelled = sorted({0, (len(at) - 1) // 2, len(at) - 1})
     axes.set_xticks(at[labelled], [f"{at[i]:,.0f}" for i in labelled])
     axes.set(xlim=(at[0] / 1.15, at[-1] * 1.15), xlabel="rounds T")

@@ -53,10 +53,10 @@ OTHERS = [
 
 def line_styles(names: Iterable[str]) -> dict[str, LineStyle]:
     """A style for each learner: its own where it has one, otherwise the next that is free."""
-    free, found = iter(OTHERS * 9), dict[str, LineStyle]()
+    free, result = iter(OTHERS * 9), dict[str, LineStyle]()
     for name in dict.fromkeys(names):
-        found[name] = KNOWN[name] if name in KNOWN else next(free)
-    return found
+        result[name] = KNOWN[name] if name in KNOWN else next(free)
+    return result
 
 
 @contextmanager
@@ -152,10 +152,10 @@ def spread(at: Sequence[float], apart: float, low: float, high: float) -> list[f
             placed[-1][1] += many
             half = apart * (placed[-1][1] - 1) / 2
             placed[-1][2] = min(max(placed[-1][0] / placed[-1][1], low + half), high - half)
-    found: list[float] = []
+    result: list[float] = []
     for _, many, centre in placed:
-        found += [centre + apart * (i - (many - 1) / 2) for i in range(int(many))]
-    return found
+        result += [centre + apart * (i - (many - 1) / 2) for i in range(int(many))]
+    return result
 
 
 def short(name: str, longest: int = LONGEST_NAME) -> str:

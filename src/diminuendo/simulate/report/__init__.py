@@ -30,23 +30,23 @@ NOT_PRIVATE = (
 
 def write_report(sweep: Sweep, out: Path | str, typed: str | None = None) -> Path:
     """Write out/report.html and out/figures/; returns the page. `typed`: the command behind it, to be shown."""
-    found = [simulation for simulation in sweep.simulations if simulation.results]
-    if not found:
+    result = [simulation for simulation in sweep.simulations if simulation.results]
+    if not result:
         raise InvalidInput("There is nothing to report: the sweep holds no run. Run at least one learner.")
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    alone = len(found) == 1
-    anchors = [f"{number}-{_plain(one.stream['name'])}" for number, one in enumerate(found, start=1)]
+    alone = len(result) == 1
+    anchors = [f"{number}-{_plain(one.stream['name'])}" for number, one in enumerate(result, start=1)]
     notice = f'<p class="warning"><b>This report is not private.</b> {NOT_PRIVATE}</p>'
-    body = "" if alone else _contents(found, anchors) + notice
-    for simulation, anchor in zip(found, anchors, strict=True):
+    body = "" if alone else _contents(result, anchors) + notice
+    for simulation, anchor in zip(result, anchors, strict=True):
         drawn = list(plates(simulation, folder / "figures", anchor))
         body += section(
             simulation, drawn, f"simulation-{anchor}", alone=alone, notice=notice if alone else ""
         )
-    title = heading(found[0]) if alone else f"{len(found)} simulations"
+    title = heading(result[0]) if alone else f"{len(result)} simulations"
     target = folder / "report.html"
-    body += again(found, typed)
+    body += again(result, typed)
     target.write_text(page(f"diminuendo: {title}", body, diminuendo.__version__), encoding="utf-8")
     return target
 

@@ -176,9 +176,9 @@ def command(simulation: Simulation) -> str:
 def outsiders(simulation: Simulation) -> list[Origin]:
     """The plugins that its learners, its people and their objective came from."""
     stream = simulation.stream
-    found = [BUILTIN.origins.get(stream["name"]), FAMILIES.origins.get(stream["objective"])]
-    found += [LEARNERS.origins.get(options_in(run.played_by)[0]) for run in simulation.results]
-    return list(dict.fromkeys(origin for origin in found if origin is not None))
+    result = [BUILTIN.origins.get(stream["name"]), FAMILIES.origins.get(stream["objective"])]
+    result += [LEARNERS.origins.get(options_in(run.played_by)[0]) for run in simulation.results]
+    return list(dict.fromkeys(origin for origin in result if origin is not None))
 
 
 def _written(number: float) -> str:

@@ -59,8 +59,8 @@ class SharedFocus(NamedTuple):
         written = paid.once("focus", lambda: np.concatenate([shares, self.weights]), secret)
         first, columns = len(shares), len(self.cells)
         singles, others, *split = (int(share) for share in written[:first])
-        found = SharedFocus(written[first:], singles, others, tuple(split[:columns]), tuple(split[columns:]))
-        return checked_shares(found, len(self.weights), columns)
+        result = SharedFocus(written[first:], singles, others, tuple(split[:columns]), tuple(split[columns:]))
+        return checked_shares(result, len(self.weights), columns)
 
 
 def checked_shares(focus: SharedFocus, n_items: int, columns: int) -> SharedFocus:
@@ -91,11 +91,11 @@ def deviations(
     cells = [clip.sensitivity_squared(n_items * size) for size in sizes]
     shifts = [clip.sensitivity_squared(n_items), others, *cells, *([2 * clip.limit**2] * len(sizes))]
     shares = (focus.singles, focus.others, *focus.cells, *focus.counts)
-    found = shared_deviations(
+    result = shared_deviations(
         cost, [(Fraction(share, SHARES), shift) for share, shift in zip(shares, shifts, strict=True)]
     )
     columns = len(sizes)
-    return Deviations(found[0], found[1], found[2 : 2 + columns], found[2 + columns :])
+    return Deviations(result[0], result[1], result[2 : 2 + columns], result[2 + columns :])
 
 
 class CellRelease:

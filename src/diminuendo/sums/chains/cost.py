@@ -38,10 +38,10 @@ def cost_of_one(shifts: Sequence[int], sigmas: Sequence[float]) -> Fraction:
 
 def deviation_for(cost: Fraction, shift: int) -> float:
     """The least deviation of noise with which numbers that shift so cost no more than that."""
-    found = math.sqrt(shift / cost)
-    while shift > cost * Fraction(found) ** 2:
-        found = math.nextafter(found, math.inf)
-    return found
+    result = math.sqrt(shift / cost)
+    while shift > cost * Fraction(result) ** 2:
+        result = math.nextafter(result, math.inf)
+    return result
 
 
 def partition(name: str, schedule: Schedule) -> str:

@@ -39,8 +39,8 @@ class Focus(NamedTuple):
     @property
     def factors(self) -> Floats:
         """What is said of each item is multiplied by this before it is clipped."""
-        found: Floats = self.weights / FULL
-        return found
+        result: Floats = self.weights / FULL
+        return result
 
     @property
     def share(self) -> Fraction:
@@ -62,14 +62,14 @@ def checked_focus(focus: Focus, n_items: int) -> Focus:
 
 def checked_weights(weights: Ints, n_items: int) -> Ints:
     """The weights of items at the door."""
-    found = np.array(weights)
-    if found.shape != (n_items,) or not np.issubdtype(found.dtype, np.integer):
+    result = np.array(weights)
+    if result.shape != (n_items,) or not np.issubdtype(result.dtype, np.integer):
         raise InvalidInput(
-            f"A focus has a whole number for each of {n_items} items; got shape {found.shape}."
+            f"A focus has a whole number for each of {n_items} items; got shape {result.shape}."
         )
-    if found.min() < 1 or found.max() > FULL:
-        raise InvalidInput(f"Weights are from 1 to {FULL}; got {found.min()} to {found.max()}.")
-    return found.astype(np.int64)
+    if result.min() < 1 or result.max() > FULL:
+        raise InvalidInput(f"Weights are from 1 to {FULL}; got {result.min()} to {result.max()}.")
+    return result.astype(np.int64)
 
 
 @kernel

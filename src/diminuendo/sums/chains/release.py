@@ -95,9 +95,9 @@ class ChainRelease:
             raise InvalidInput("Singles come before the first item joins.")
         if not self._paid.has("singles"):
             self._singles_of_all()  # before the ledger is held
-        found: Ints
-        (found,) = self._once("singles", np.array([-1]), 1, self._singles_of_all, self.sigmas[0], secret)
-        return found
+        result: Ints
+        (result,) = self._once("singles", np.array([-1]), 1, self._singles_of_all, self.sigmas[0], secret)
+        return result
 
     def _singles_of_all(self) -> Ints:
         if self._whole is None:
@@ -107,8 +107,8 @@ class ChainRelease:
     def row(self, item: int, secret: SecretRandomness) -> Ints:
         """The weighted sum of what each item loses when `item` joins the chain of everybody, with noise."""
         item = _validate.whole(item, 0, self._n_items - 1, "item")
-        found: Ints = self.row_by_type(np.full(self.n_types, item), secret)[0]
-        return found
+        result: Ints = self.row_by_type(np.full(self.n_types, item), secret)[0]
+        return result
 
     def row_by_type(self, items: Ints, secret: SecretRandomness) -> Ints:
         """(questions, items): the weighted sum of what each item loses when those of `items` join, with noise.
@@ -127,20 +127,20 @@ class ChainRelease:
             lost = np.zeros((many, 0), np.int64) if replayed else self._losses(chosen, questions, many)
             begun = self._begun = _Begun(chosen, lost, replayed)
         try:
-            found = self._once(part, chosen, many, lambda: begun.lost, self.sigmas[1], secret)
+            result = self._once(part, chosen, many, lambda: begun.lost, self.sigmas[1], secret)
         except OtherChain:
             self._begun = pending  # which can still be had
             raise
         lost = self._lost if begun.replayed else self._lost + begun.lost.sum(axis=0)
         # In one go: what is lost by a row is taken off once, or the rest would say more than is charged.
         self.joined, self._sets, self._lost, self._replayed, self._begun = (
-            [*self.joined, Joined(chosen, questions, found)],
+            [*self.joined, Joined(chosen, questions, result)],
             self._sets.joined_by(chosen),
             lost,
             begun.replayed,
             None,
         )
-        return found
+        return result
 
     @property
     def _chain(self) -> Chain:
@@ -174,8 +174,8 @@ class ChainRelease:
 
     def rest(self, secret: SecretRandomness) -> Ints:
         """The weighted sum of what is left of each item after everybody's chain, with the noise of rows: one type."""
-        found: Ints = self.rest_by_type(secret)[0]
-        return found
+        result: Ints = self.rest_by_type(secret)[0]
+        return result
 
     def rest_by_type(self, secret: SecretRandomness) -> Ints:
         """(sets, items): the weighted sum of what is left, for people of each set (see `sets`). Then it is over."""

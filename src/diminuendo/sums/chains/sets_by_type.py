@@ -36,8 +36,8 @@ class SetsByType(NamedTuple):
         number, each = self.joining(items)
         known: dict[frozenset[int], int] = {}
         grown = (before if item == EMPTY_SLOT else before | {item} for before, item in each)
-        found = np.array([known.setdefault(after, len(known)) for after in grown], dtype=np.int64)
-        return SetsByType(found[number], tuple(known))
+        result = np.array([known.setdefault(after, len(known)) for after in grown], dtype=np.int64)
+        return SetsByType(result[number], tuple(known))
 
 
 def no_items(n_types: int) -> SetsByType:

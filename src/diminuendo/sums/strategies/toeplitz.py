@@ -64,7 +64,7 @@ class SqrtToeplitz(Strategy):
 def prefix_weights(weights: Ints) -> Floats:
     """b with b * weights = (1, 1, ...) as power series: the last release enters with b_0, the one before with b_1."""
     series = weights.astype(np.float64)
-    found = np.empty(len(series))
+    result = np.empty(len(series))
     for n in range(len(series)):  # the n-th coefficient of the product is 1
-        found[n] = (1.0 - series[1 : n + 1] @ found[:n][::-1]) / series[0]
-    return found
+        result[n] = (1.0 - series[1 : n + 1] @ result[:n][::-1]) / series[0]
+    return result

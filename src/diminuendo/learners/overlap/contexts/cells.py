@@ -46,8 +46,8 @@ class ReleasedCells:
 
     def cells(self, column: int) -> Measured | None:
         """(values, items) sums, divided by what everybody could add: to be divided by shares of people too."""
-        found = self._cells(column)
-        return None if found is None else Measured(found, self._asked.units, self._deviations.cells[column])
+        result = self._cells(column)
+        return None if result is None else Measured(result, self._asked.units, self._deviations.cells[column])
 
     def type_shares(self, counts: TypeCounts) -> Floats:
         """Which share of the people who answer is of each type, by these counts."""
@@ -55,5 +55,5 @@ class ReleasedCells:
 
     def counts(self, column: int) -> tuple[Floats, float] | None:
         """Shares as published now, where contexts are private, and the deviation of their noise; None: no share."""
-        found, unit = self._counts(column), self._asked.limit * self._asked.people
-        return None if found is None else (found / unit, self._deviations.counts[column] / unit)
+        result, unit = self._counts(column), self._asked.limit * self._asked.people
+        return None if result is None else (result / unit, self._deviations.counts[column] / unit)

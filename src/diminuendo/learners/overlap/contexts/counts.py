@@ -45,10 +45,10 @@ class TypeCounts:
 
     def published(self, column: int) -> tuple[Floats, float]:
         """Of private contexts: the shares published so far, on average, and the deviation of their noise."""
-        *found, precision = self._published[column]
+        *result, precision = self._published[column]
         if precision == 0:
-            return np.zeros(len(found)), np.inf
-        return np.array(found) / precision, float(precision**-0.5)
+            return np.zeros(len(result)), np.inf
+        return np.array(result) / precision, float(precision**-0.5)
 
     def type_shares(self, weights: Ints, answering: float, people: float) -> Floats:
         """Which share of the people who answer is of each type, those of batch j counting weights[j] times.
@@ -69,11 +69,11 @@ class TypeCounts:
 
     def _published_types(self) -> Floats:
         """Shares of types by those of values, columns independent."""
-        found = np.ones(self.contexts.n_types)
+        result = np.ones(self.contexts.n_types)
         for column, values in enumerate(self.values.T):
             shares = np.maximum(self.published(column)[0], 0.0)
-            found *= np.append(shares, max(0.0, 1.0 - shares.sum()))[values]  # -1, not known, is the last
-        return found
+            result *= np.append(shares, max(0.0, 1.0 - shares.sum()))[values]  # -1, not known, is the last
+        return result
 
     def shares_since(self, first: int, number: int, people: float) -> Floats:
         """Which share of the people of batches from `first` to `number` is of each type."""
@@ -99,9 +99,9 @@ class TypeCounts:
         """The shares of the values of one column, by those of types."""
         values = self.values[:, column]
         known = values >= 0
-        found: Floats = np.zeros(self.contexts.sizes[column])
-        np.add.at(found, values[known], type_shares[known])
-        return found
+        result: Floats = np.zeros(self.contexts.sizes[column])
+        np.add.at(result, values[known], type_shares[known])
+        return result
 
     def present(self) -> Ints:
         """The types that may have a slate of their own: all, where contexts are private; else those that came."""
@@ -115,9 +115,9 @@ class TypeCounts:
         """(values of one, values of the other): which share of people with a value has each value of another column."""
         mine, others = self.values[:, column], self.values[:, other]
         both = (mine >= 0) & (others >= 0)
-        found = np.zeros((self.contexts.sizes[column], self.contexts.sizes[other]))
-        np.add.at(found, (mine[both], others[both]), type_shares[both])
-        return found / np.maximum(self.value_shares(column, type_shares), 1e-12)[:, None]
+        result = np.zeros((self.contexts.sizes[column], self.contexts.sizes[other]))
+        np.add.at(result, (mine[both], others[both]), type_shares[both])
+        return result / np.maximum(self.value_shares(column, type_shares), 1e-12)[:, None]
 
     def sound(self) -> bool:
         """Whether these numbers, as read from a snapshot, can have come about."""

@@ -150,15 +150,15 @@ class OnePerType:
             return Chosen(looked, self.common.picker.slate(asked), None, known)
         present, picker = self._counts.present(), self.common.picker
         mean, variance = self._believed(looked.views, whole, present)
-        found = pick_by_type(self._items, picker, asked, present, looked.shares, Belief(mean, variance))
+        result = pick_by_type(self._items, picker, asked, present, looked.shares, Belief(mean, variance))
         wanted = np.maximum(whole.mean, 0.0) + np.sqrt(whole.variance)
         standing = _standing(
-            found.places, wanted, found.slates, float(picker.worth.would_be([0], singles)[0].sum())
+            result.places, wanted, result.slates, float(picker.worth.would_be([0], singles)[0].sum())
         )
-        new = [(picker.worth, [0], singles), *found.published]
+        new = [(picker.worth, [0], singles), *result.published]
         nobody = int(np.flatnonzero(present == 0)[0])
-        common = Picked(found.slates[nobody], [], found.gains[nobody], new, standing)
-        return Chosen(looked, common, found, known)
+        common = Picked(result.slates[nobody], [], result.gains[nobody], new, standing)
+        return Chosen(looked, common, result, known)
 
     def _look(
         self, release: PublishedCells, singles: Measured | None, occasion: Occasion
@@ -203,12 +203,12 @@ class OnePerType:
         """The means of columns with what was published of their values, and sums over all values of a column."""
         columns, together = list[ColumnMeans](), list[Measured]()
         for number, column in enumerate(self.columns):
-            found = release.cells(number)
-            if found is not None:
+            result = release.cells(number)
+            if result is not None:
                 mine = self._counts.value_shares(number, shares)
-                everybody = found.units * float(mine.sum())
-                column = column.with_cells(found, mine)
-                together.append(Measured(found.sums.sum(axis=0), everybody, found.sigma * len(mine) ** 0.5))
+                everybody = result.units * float(mine.sum())
+                column = column.with_cells(result, mine)
+                together.append(Measured(result.sums.sum(axis=0), everybody, result.sigma * len(mine) ** 0.5))
             columns.append(column)
         return columns, together
 
@@ -231,8 +231,8 @@ class OnePerType:
         for number, counted in enumerate(looked.counts):
             if counted is not None:
                 self._counts.publish(number, *counted)
-        for means, key, found in looked.published:
-            means.add(key, found)
+        for means, key, result in looked.published:
+            means.add(key, result)
         self._known[0] = picked.known
         self.common.take(picked.common, occasion, new)
         self.slates[:] = self.common.slate

@@ -66,9 +66,9 @@ class _Types:
         """What is believed of each group, (groups, items): the mean over its types."""
         shares = self.weights / np.bincount(group, self.weights, many)[group]
         size = many, self.mean.shape[1]
-        found = Belief(np.zeros(size), np.zeros(size))
-        _mix(self.mean, self.variance, group, shares, *found)
-        return found
+        result = Belief(np.zeros(size), np.zeros(size))
+        _mix(self.mean, self.variance, group, shares, *result)
+        return result
 
     def follow(self, group: Ints, before: Belief, after: Belief) -> None:
         """Each type changes as its group did: by the same factor; or, where that is large, by the same difference."""
@@ -136,10 +136,10 @@ def pick_by_type(
     for left in range(slots, 0, -1):
         group, sets = types.sets
         if left == 1:
-            found = asked.rest_by_type()
+            result = asked.rest_by_type()
             before = types.mixed(group, len(sets))
             keys = [sorted(each) for each in sets]
-            part = None if found is None else _of_questions(found, present, group, len(sets), shares)
+            part = None if result is None else _of_questions(result, present, group, len(sets), shares)
             mean, deviation = _means(picker.rests, keys, part, published)
             types.follow(group, before, before.see(mean, deviation))
         whole = types.mixed(group, len(sets))
@@ -154,13 +154,13 @@ def pick_by_type(
             break
         by_type = np.full(n_types, EMPTY_SLOT, dtype=np.int64)
         by_type[present] = chosen
-        found = asked.row_by_type(by_type)
+        result = asked.row_by_type(by_type)
         # Groups anew: those of one question are of one set now, but one set may come of several questions.
         question, keyed = types.sets.joining(chosen)
         types.sets = types.sets.joined_by(chosen)
         before = types.mixed(question, len(keyed))
         keys = [[*sorted(each), item] for each, item in keyed]
-        part = None if found is None else _of_questions(found, present, question, len(keyed), shares)
+        part = None if result is None else _of_questions(result, present, question, len(keyed), shares)
         mean, deviation = _means(picker.rows, keys, part, published)
         lost = Belief(before.mean.ravel(), before.variance.ravel()).lose(mean.ravel(), deviation.ravel())
         types.follow(
@@ -201,10 +201,10 @@ def _chosen(items: ItemAvailability, slates: Items, types: _Types, group: Ints, 
     each = np.arange(len(slates))
     better = types.mean[each, own[:, 1]] > (1 + MARGIN) * types.mean[each, common[:, 1]]
     better |= (common[:, 1] == EMPTY_SLOT) | (items.rules.eligible is not None)
-    found = np.where(better[:, None], own, common)
-    took = np.flatnonzero(found[:, 1] != EMPTY_SLOT)
-    slates[took, found[took, 0]] = found[took, 1]
-    chosen: Ints = found[:, 1]
+    result = np.where(better[:, None], own, common)
+    took = np.flatnonzero(result[:, 1] != EMPTY_SLOT)
+    slates[took, result[took, 0]] = result[took, 1]
+    chosen: Ints = result[:, 1]
     return chosen
 
 
@@ -212,9 +212,9 @@ def _stand_ins(items: ItemAvailability, slates: Items, gains: Floats) -> Items:
     worth = np.where(items.available, gains, -np.inf)
     rows, slots = np.nonzero(slates != EMPTY_SLOT)
     worth[rows, slates[rows, slots]] = -np.inf
-    found = np.full((len(slates), STAND_INS), EMPTY_SLOT, dtype=np.int32)
-    _best(worth, found)
-    return found
+    result = np.full((len(slates), STAND_INS), EMPTY_SLOT, dtype=np.int32)
+    _best(worth, result)
+    return result
 
 
 @kernel

@@ -39,14 +39,14 @@ def trial_shares(
     """What each column gets for being looked at; `sizes`: people in the segment of a random person."""
     each = len(evidence)
     return [
-        (USELESS if found.useless else TRIAL) / each * known * min(1.0, size / (EARLY_NUS * nu))
-        for found, size in zip(evidence, sizes, strict=True)
+        (USELESS if result.useless else TRIAL) / each * known * min(1.0, size / (EARLY_NUS * nu))
+        for result, size in zip(evidence, sizes, strict=True)
     ]
 
 
 def open_sizes(evidence: Sequence[Evidence], sizes: Sequence[float], people: float) -> float:
     """How many people a slate is made for: everybody, or, as far as gates are open, those of a segment."""
-    weight, size = max((found.weight, -size) for found, size in zip(evidence, sizes, strict=True))
+    weight, size = max((result.weight, -size) for result, size in zip(evidence, sizes, strict=True))
     return max(1.0, (1 - weight) * people + weight * -size)  # by noisy counts a segment may seem empty
 
 
@@ -60,19 +60,19 @@ def shared_focus(
     around: bool,
 ) -> SharedFocus:
     """The shares of one release; `singles`: which share would go into singles if there were no contexts."""
-    open_weight = max(found.weight for found in evidence)
-    total = sum(found.weight for found in evidence)
+    open_weight = max(result.weight for result in evidence)
+    total = sum(result.weight for result in evidence)
     looked = (1 - open_weight) * sum(trial)
     rows = (1 - singles) * (1 - ROWS_GIVE * open_weight - looked)
     cells = [
         (1 - open_weight) * share
-        + (SEGMENTS_TAKE * open_weight * (1 - rows - looked) * found.weight / total if total else 0.0)
-        for found, share in zip(evidence, trial, strict=True)
+        + (SEGMENTS_TAKE * open_weight * (1 - rows - looked) * result.weight / total if total else 0.0)
+        for result, share in zip(evidence, trial, strict=True)
     ]
     part = SHARES * (1 - COUNTS if private else 1.0)
     each = tuple(
-        int(part * share) if share >= LEAST or found.useless else 0
-        for found, share in zip(evidence, cells, strict=True)
+        int(part * share) if share >= LEAST or result.useless else 0
+        for result, share in zip(evidence, cells, strict=True)
     )
     counts = tuple(int(SHARES * COUNTS / len(cells)) if private else 0 for _ in cells)
     left = SHARES - sum(each) - sum(counts)

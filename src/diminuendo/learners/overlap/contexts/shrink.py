@@ -51,9 +51,9 @@ class Cells(NamedTuple):
 
 def begin_common() -> Floats:
     """How common each case is before anything was seen."""
-    found = np.full(N_CASES, 0.02 / (N_CASES - 1))
-    found[0] = 0.98
-    return found
+    result = np.full(N_CASES, 0.02 / (N_CASES - 1))
+    result[0] = 0.98
+    return result
 
 
 def fit(cells: Cells, common: Floats) -> Floats:
@@ -79,9 +79,9 @@ def fit(cells: Cells, common: Floats) -> Floats:
         ABSOLUTE,
         likely,
     )
-    found = common.copy()
-    _fit(likely, float(stride), CAUTION, KEPT, STEPS, np.empty(N_CASES), found)
-    return found
+    result = common.copy()
+    _fit(likely, float(stride), CAUTION, KEPT, STEPS, np.empty(N_CASES), result)
+    return result
 
 
 def believed(cells: Cells, common: Floats) -> tuple[Floats, Floats]:

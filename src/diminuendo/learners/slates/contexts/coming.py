@@ -25,13 +25,13 @@ def segments_of(contexts: Contexts) -> Ints:
     types = np.arange(contexts.n_types)
     if not contexts.private or contexts.n_types <= MOST_HIDDEN:
         return types
-    values, found = contexts.values_of(types) + 1, np.zeros(contexts.n_types, dtype=np.int64)
+    values, result = contexts.values_of(types) + 1, np.zeros(contexts.n_types, dtype=np.int64)
     for column, size in zip(values.T, contexts.sizes, strict=True):
-        finer = found * (size + 1) + column
+        finer = result * (size + 1) + column
         if finer.max() >= MOST_HIDDEN:
-            return found if found.any() else np.minimum(finer, MOST_HIDDEN - 1)
-        found = finer
-    return found
+            return result if result.any() else np.minimum(finer, MOST_HIDDEN - 1)
+        result = finer
+    return result
 
 
 class Coming:
@@ -60,8 +60,8 @@ class Coming:
         seen = people / np.maximum(rounds, 1)
         unsure = (noise + np.maximum(people, 1)) / np.maximum(rounds, 1) ** 2
         trust = np.where(rounds > 0, guess / (guess + unsure / guess), 0.0)
-        found = np.maximum(guess + trust * (seen - guess), LEAST_SHARE)
-        return np.asarray(found / found.sum())
+        result = np.maximum(guess + trust * (seen - guess), LEAST_SHARE)
+        return np.asarray(result / result.sum())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """For a snapshot. The names are those of a format."""

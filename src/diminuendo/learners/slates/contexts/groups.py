@@ -108,9 +108,9 @@ class Group:
             sizes, questions = np.append(block.sizes, wanted), np.append(block.questions, slots)
             return SlateBlock(np.vstack([block.slates, slate[None, :]]), sizes, questions)
         questions = np.where(np.arange(len(block.sizes)) == row, slots, block.questions)
-        found = block._replace(questions=questions)
-        planner.predict(found, block.slates[row], int(block.sizes[row]), slots)
-        return found
+        result = block._replace(questions=questions)
+        planner.predict(result, block.slates[row], int(block.sizes[row]), slots)
+        return result
 
     def _deck(self, block: SlateBlock, share: float, rounds_left: int, coins: np.random.Generator) -> Items:
         """As many rounds for each slate as bring the people it is for, about; shuffled."""
@@ -200,8 +200,8 @@ class Group:
         planner = self.planner
         look = math.ceil(planner.n_items / planner.slots) * PEOPLE_PER_SLATE * (1 + 1 / self._told_epsilon)
         enough = shares * rounds_left * planner.answering >= LEAST_GROUP * look
-        found = np.flatnonzero(members & enough)
-        return np.asarray(found[np.argsort(-shares[found], kind="stable")])
+        result = np.flatnonzero(members & enough)
+        return np.asarray(result[np.argsort(-shares[result], kind="stable")])
 
     def begin(self, segment: int, planner: SlatePlanner) -> Group:
         """A group of one segment, with these beliefs and what was published of it."""

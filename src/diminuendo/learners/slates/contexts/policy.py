@@ -219,9 +219,9 @@ class GroupedSlatePolicy(MenuPolicy):
             self._scale(each) if self._counts.noisy else 0.0 for each in plan.sensitivity[plan.starts[:-1]]
         ]
         answers = opened.expected(frame.silent_rounds(opened.first, opened.end), self.coming, people)
-        found = understood(opened, plan.split(published), people, np.array(noisy), self.coming, frame)
-        drifted = group.add(opened, *found)
-        total, many = float(sum(each.sum() for each in found[0])), round(float(answers.sum()))
+        result = understood(opened, plan.split(published), people, np.array(noisy), self.coming, frame)
+        drifted = group.add(opened, *result)
+        total, many = float(sum(each.sum() for each in result[0])), round(float(answers.sum()))
         # A group that was split off begins with random slates, and nothing leads there.
         take_stock(
             self.signal, self._counts, frame, opened.first, plan.block.questions,
@@ -376,14 +376,14 @@ class GroupedSlatePolicy(MenuPolicy):
         """The open blocks and their cells, who came, the groups, and what was learned about each."""
         if self._published is not None:
             raise InvalidInput("A release is under way; call choose() again before a snapshot.")
-        found = {"group_of": self.group_of, "health": self.signal.array}
-        found |= {**self.coming.arrays(), **self.items.changed()}
-        found |= {f"counts.{name}": part for name, part in self._counts.arrays().items()}
+        result = {"group_of": self.group_of, "health": self.signal.array}
+        result |= {**self.coming.arrays(), **self.items.changed()}
+        result |= {f"counts.{name}": part for name, part in self._counts.arrays().items()}
         for number, group in enumerate(self.groups):
-            found |= {f"group.{number}.{name}": part for name, part in group.arrays().items()}
+            result |= {f"group.{number}.{name}": part for name, part in group.arrays().items()}
         for number, block in enumerate(self._blocks):
-            found |= {f"block.{number}.{name}": part for name, part in block.arrays().items()}
-        return found
+            result |= {f"block.{number}.{name}": part for name, part in block.arrays().items()}
+        return result
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
         """Go on with the open blocks and the groups."""

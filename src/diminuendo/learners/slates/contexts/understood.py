@@ -55,6 +55,6 @@ def understood(
 
 def _whole(plan: GroupBlock, counted: Floats) -> Floats:
     """Where a slate does not tell parts apart, all people are of the first."""
-    found = np.zeros_like(counted)
-    found[~plan.told, 0] = counted[~plan.told].sum(axis=1)
-    return found
+    result = np.zeros_like(counted)
+    result[~plan.told, 0] = counted[~plan.told].sum(axis=1)
+    return result

@@ -68,9 +68,9 @@ class PostgresStore:
 
     def now(self) -> float:
         """What the store's clock says, in seconds."""
-        ((found,),) = self._server.rows("SELECT diminuendo.instant()")
+        ((result,),) = self._server.rows("SELECT diminuendo.instant()")
         with self._lock:
-            self._latest = max(self._latest, float(found))
+            self._latest = max(self._latest, float(result))
             return self._latest
 
     # Public facts, by operators.
@@ -97,10 +97,10 @@ class PostgresStore:
     def placements(self, after: int = 0) -> list[PlacementRow]:
         """All of them, in the order in which they were made; or those after the one of that number."""
         columns, which = "number, name, population, facts, made_at", "number > $1"
-        found = self._server.rows(
+        result = self._server.rows(
             f"SELECT {columns} FROM diminuendo.placements WHERE {which} ORDER BY number", after
         )
-        return [PlacementRow(*row) for row in found]
+        return [PlacementRow(*row) for row in result]
 
     def add_event(self, placement: int, kind: str, body: bytes, by: str) -> int:
         """Write down what an operator does, and hand out no further round by any menu so far; its number."""
@@ -111,10 +111,10 @@ class PostgresStore:
     def events(self, placement: int, after: int = 0) -> list[EventRow]:
         """What operators did after the event of that number, in order."""
         columns, which = "seq, placement, at, kind, body, by", "placement = $1 AND seq > $2"
-        found = self._server.rows(
+        result = self._server.rows(
             f"SELECT {columns} FROM diminuendo.events WHERE {which} ORDER BY seq", placement, after
         )
-        return [EventRow(*row) for row in found]
+        return [EventRow(*row) for row in result]
 
     def remember_request(self, key: str, digest: bytes, reply: bytes) -> tuple[bytes, bytes]:
         """An operator's request by its Idempotency-Key: digest and reply of the first of this day."""
@@ -144,10 +144,10 @@ class PostgresStore:
     def menus(self, placement: int, after: int = 0) -> list[MenuRow]:
         """Menus later than that version, in order; also those that take effect later."""
         columns, which = "version, body, effective_at", "placement = $1 AND version > $2"
-        found = self._server.rows(
+        result = self._server.rows(
             f"SELECT {columns} FROM diminuendo.menus WHERE {which} ORDER BY version", placement, after
         )
-        return [MenuRow(*row) for row in found]
+        return [MenuRow(*row) for row in result]
 
     def published(self, since: float) -> tuple[float, dict[int, int]]:
         """By number the placements of which menus were published at that time or later; of each the last version.
@@ -155,11 +155,13 @@ class PostgresStore:
         Nobody is waited for: who publishes holds the row of the clock from when it has its time until it has committed
         (`tick`), so menus are seen in the order of their times.
         """
-        found = self._server.rows(
+        result = self._server.rows(
             "SELECT placement, max(version), max(at) FROM diminuendo.menus WHERE at >= $1 GROUP BY placement",
             since,
         )
-        return max((at for *_, at in found), default=since), {number: version for number, version, _ in found}
+        return max((at for *_, at in result), default=since), {
+            number: version for number, version, _ in result
+        }
 
     def lease(self, placement: int, count: int, seconds: float, report: Report | None) -> Lease | None:
         """The next rounds, at most `count`, for `seconds`, by the latest menu in effect."""
@@ -167,10 +169,10 @@ class PostgresStore:
         if report is None and count == 0:
             return None
         first, said = (None, None) if report is None else (report.first, msgspec.json.encode(report))
-        found = self._server.rows(
+        result = self._server.rows(
             "SELECT * FROM diminuendo.lease($1, $2, $3, $4, $5)", placement, count, seconds, first, said
         )
-        return Lease(*found[0]) if found else None
+        return Lease(*result[0]) if result else None
 
     def put(self, answers: Sequence[AnswerRow], visits: Sequence[VisitRow] = ()) -> list[Counted]:
         """Count visits and keep answers; a second answer to a round takes as long, and changes nothing."""
@@ -180,8 +182,8 @@ class PostgresStore:
         columns = (*_columns(told, 4), *_columns(came, 5))
         counted = [Counted(False, row.round) for row in visits]
         query = "SELECT * FROM diminuendo.put($1, $2, $3, $4, $5, $6, $7, $8, $9)"
-        found = self._server.rows(query, *columns)
-        for nth, counts, number in found:
+        result = self._server.rows(query, *columns)
+        for nth, counts, number in result:
             counted[whole[nth - 1][0]] = Counted(counts, number)
         return counted
 
@@ -217,27 +219,27 @@ class PostgresStore:
 
     def leaders(self) -> dict[str, Leader]:
         """By population who leads it."""
-        found = self._server.rows("SELECT population, epoch, name FROM diminuendo.trainers")
-        return {population: Leader(epoch, name) for population, epoch, name in found}
+        result = self._server.rows("SELECT population, epoch, name FROM diminuendo.trainers")
+        return {population: Leader(epoch, name) for population, epoch, name in result}
 
     def changed(self, since: float) -> tuple[float, dict[int, Change]]:
         """By number the placements to which something happened at that time or later; of each the latest."""
-        found = self._changed(since)
-        if not found:
-            return since, found
+        result = self._changed(since)
+        if not result:
+            return since, result
         then = self.now()
         self._settle()  # what has an earlier time is there now
         return max(since, then), self._changed(since)
 
     def _changed(self, since: float) -> dict[int, Change]:
-        found = self._server.rows(
+        result = self._server.rows(
             "SELECT placement, max(leased), max(event) FROM ("
             "SELECT placement, past AS leased, 0 AS event FROM diminuendo.leases WHERE at >= $1 "
             "UNION ALL SELECT placement, 0, seq FROM diminuendo.events WHERE at >= $1 "
             "UNION ALL SELECT number, 0, 0 FROM diminuendo.placements WHERE made_at >= $1) AS found GROUP BY placement",
             since,
         )
-        return {placement: Change(leased, event) for placement, leased, event in found}
+        return {placement: Change(leased, event) for placement, leased, event in result}
 
     def beat(self, name: str, note: str = "") -> float:
         """Say that somebody is well, with a public note; when that was. Whoever writes then is waited for, but by front
@@ -252,8 +254,8 @@ class PostgresStore:
 
         async def beat(db: Db) -> float | None:
             await db.execute("SELECT diminuendo.tick()")  # one at a time
-            found = await db.fetch("SELECT at, note FROM diminuendo.beats WHERE name = $1", name)
-            if (tuple(found[0]) if found else NO_BEAT) != last:
+            result = await db.fetch("SELECT at, note FROM diminuendo.beats WHERE name = $1", name)
+            if (tuple(result[0]) if result else NO_BEAT) != last:
                 return None
             return float(await db.fetchval("SELECT diminuendo.beat($1, $2)", name, note))
 
@@ -267,19 +269,19 @@ class PostgresStore:
 
     def beats(self) -> dict[str, Beat]:
         """Who was well when, last."""
-        found = self._server.rows("SELECT name, at, note FROM diminuendo.beats")
-        return {name: (at, note) for name, at, note in found}
+        result = self._server.rows("SELECT name, at, note FROM diminuendo.beats")
+        return {name: (at, note) for name, at, note in result}
 
     def leases(self, placement: int, first: int) -> list[LeaseRow]:
         """All leases from the one that begins with round `first` on, in order."""
-        found = self._server.rows(
+        result = self._server.rows(
             "SELECT first, past, version, at, expires_at, report, reported_at FROM diminuendo.leases_shown($1, $2) "
             "ORDER BY first",
             *(placement, first),
         )
         return [
             LeaseRow(first, end, version, at, expires_at, report_of(said), reported_at)
-            for first, end, version, at, expires_at, said, reported_at in found
+            for first, end, version, at, expires_at, said, reported_at in result
         ]
 
     def answers(self, placement: int, first: int, end: int) -> Iterator[AnswerRow]:
@@ -287,9 +289,9 @@ class PostgresStore:
         which = "placement = $1 AND round >= $2 AND round < $3 AND sealed IS NOT NULL"
         columns = "placement, round, sealed, at"
         query = f"SELECT {columns} FROM diminuendo.answers WHERE {which} ORDER BY round LIMIT {AT_ONCE}"
-        while found := self._server.rows(query, placement, first, end):
-            yield from (AnswerRow(*row) for row in found)
-            first = found[-1][1] + 1
+        while result := self._server.rows(query, placement, first, end):
+            yield from (AnswerRow(*row) for row in result)
+            first = result[-1][1] + 1
 
     def erased(self, placement: int, first: int, end: int) -> list[tuple[int, float]]:
         """Rounds with a tombstone, and since when."""
@@ -301,14 +303,14 @@ class PostgresStore:
         """No further round is handed out until a menu that is published later is in effect; the next one to be."""
 
         async def stop(db: Db) -> int:
-            found = await db.fetchval(
+            result = await db.fetchval(
                 "UPDATE diminuendo.counters SET stopped = $2 WHERE placement = $1 RETURNING next",
                 *(placement, await last_version(db, placement)),
             )
             await db.execute(
                 "SELECT diminuendo.tick()"
             )  # last, here and below: all that is public waits for it
-            return int(found)
+            return int(result)
 
         return self._server.writing(stop, self._led(epoch, placement))
 
@@ -363,11 +365,11 @@ class PostgresStore:
 
     def snapshot(self, placement: int) -> bytes | None:
         """The last one that was published, sealed; None where there is none."""
-        found = self._server.rows(
+        result = self._server.rows(
             "SELECT sealed FROM diminuendo.snapshot_parts WHERE placement = $1 ORDER BY version, part",
             placement,
         )
-        return b"".join(part for (part,) in found) if found else None
+        return b"".join(part for (part,) in result) if result else None
 
     def ledger(self, population: str, after: int = 0) -> list[bytes]:
         """The lines of a ledger that are shown by now, but for the first `after`."""
@@ -389,18 +391,20 @@ class PostgresStore:
 
     def _led(self, epoch: int, placement: int) -> Led:
         """What the trainer of that epoch writes of a placement."""
-        found = self._server.rows("SELECT population FROM diminuendo.placements WHERE number = $1", placement)
-        if not found:
+        result = self._server.rows(
+            "SELECT population FROM diminuendo.placements WHERE number = $1", placement
+        )
+        if not result:
             raise InvalidInput(f"There is no placement of number {placement}.")
-        return Led(found[0][0], epoch)
+        return Led(result[0][0], epoch)
 
 
 async def _run(db: Db, script: adopt.Script) -> list[str]:
-    found: list[Any] | None = None
+    result: list[Any] | None = None
     try:
         while True:
-            statement, values = next(script) if found is None else script.send(found)
-            found = [tuple(row) for row in await db.fetch(statement.replace("{s}", "diminuendo."), *values)]
+            statement, values = next(script) if result is None else script.send(result)
+            result = [tuple(row) for row in await db.fetch(statement.replace("{s}", "diminuendo."), *values)]
     except StopIteration as over:
         return list(over.value)
 

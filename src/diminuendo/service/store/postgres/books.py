@@ -48,8 +48,8 @@ class PostgresRows:
     def release(self, name: str) -> bytes | None:
         """The release of that name; None where there is none."""
         query = f"SELECT body FROM (SELECT name, body FROM {self._releases}) AS found WHERE name = $2"
-        found = self._server.rows(query, self._population, name)
-        return found[0][0] if found else None
+        result = self._server.rows(query, self._population, name)
+        return result[0][0] if result else None
 
     def add_release(self, led: Led, name: str, body: bytes) -> None:
         """Keep a release that is entered in the next line, unless there is one of that name."""

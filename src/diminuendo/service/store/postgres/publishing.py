@@ -12,8 +12,8 @@ from diminuendo.service.store.postgres.server import Db
 
 async def last_version(db: Db, placement: int) -> int:
     """The version of the last menu that was published; 0 where there is none."""
-    found = await db.fetchval("SELECT max(version) FROM diminuendo.menus WHERE placement = $1", placement)
-    return found or 0
+    result = await db.fetchval("SELECT max(version) FROM diminuendo.menus WHERE placement = $1", placement)
+    return result or 0
 
 
 async def publish(db: Db, population: str, new: Publication) -> float:

@@ -196,7 +196,7 @@ class PostgresServer:
             )
         if self._closed:
             raise StoreUnavailable(f"The store {self.name} is not available: it is closed.", reasons.CLOSED)
-        found, words, wrong = asyncio.run_coroutine_threadsafe(
+        result, words, wrong = asyncio.run_coroutine_threadsafe(
             self._attempts(work, begin, again), self._loop
         ).result()
         if wrong is not None:
@@ -204,7 +204,7 @@ class PostgresServer:
         if words is not None:  # here nothing of the error is left that it came from
             why = words if words in reasons.REASONS else reasons.UNLISTED  # some end with a code
             raise StoreUnavailable(f"The store {self.name} is not available: {words}.", why)
-        return found  # type: ignore[return-value]  # it is T where nothing was wrong
+        return result  # type: ignore[return-value]  # it is T where nothing was wrong
 
     async def _attempts(
         self, work: Work[T], begin: str | None, again: bool
@@ -240,9 +240,9 @@ class PostgresServer:
                 return await work(db)
             await db.execute(begin)
             begun[0] = True
-            found = await work(db)
+            result = await work(db)
             await db.execute("COMMIT")
-            return found
+            return result
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Db]:
@@ -336,8 +336,8 @@ class PostgresServer:
         return version
 
     def _check(self, filling: bool) -> None:
-        ((found,),) = self.rows(f"SELECT filling FROM {SCHEMA}.store")
-        if found and not filling:
+        ((result,),) = self.rows(f"SELECT filling FROM {SCHEMA}.store")
+        if result and not filling:
             raise InvalidInput(
                 f"Another store is being moved to {self.name}, and is not there as a whole: run that `diminuendo move` "
                 "again."
@@ -347,12 +347,12 @@ class PostgresServer:
 async def check_leads(db: Db, led: Led) -> None:
     """Refuse where another trainer leads, or the ledger lacks what this one knows; where not, nobody else leads until
     this transaction is over."""
-    found = await db.fetch(
+    result = await db.fetch(
         "SELECT epoch, (SELECT line FROM diminuendo.ledger WHERE population = $1 AND seq = $2) "
         "FROM diminuendo.trainers WHERE population = $1 FOR SHARE OF trainers",
         *(led.population, led.lines - 1),
     )
-    led.check(*found[0] if found else (0, None))
+    led.check(*result[0] if result else (0, None))
 
 
 def shown(address: str) -> str:
