@@ -88,7 +88,7 @@ postgres-for-tests: .venv/developing
 	if [ "$$CI" = true ]; then $(MAKE) --no-print-directory postgres || true; \
 	else echo "No PostgreSQL found: the tests that need it will be skipped. \`make postgres\` would install it."; fi
 
-bench: .venv/developing  ## what one decision, one answer and one kept person cost, into docs/scaling.md
+bench: .venv/developing  ## what one decision, one answer and one kept user cost, into docs/scaling.md
 	$(BIN)/python -m benchmarks.scaling
 
 # Interrupted, it goes on where it stopped. Real streams that are not ours to hand on are in the folder DIMINUENDO_DATA.

@@ -1,1 +1,1 @@
-"""What one decision, one answer and one kept person cost on this machine: `make bench` writes docs/scaling.md."""
+"""What one decision, one answer and one kept user cost on this machine: `make bench` writes docs/scaling.md."""

@@ -1,9 +1,9 @@
-"""What a billion people a day would cost, reckoned from what one of them costs here.
+"""What a billion users a day would cost, reckoned from what one of them costs here.
 
     python -m benchmarks.scaling            measures the units, and writes benchmarks/results/scaling.json
     python -m benchmarks.scaling --write    writes the tables of docs/scaling.md from what was measured
 
-A unit is seconds of the processor or bytes for one decision, one answer or one person who is kept, each measured by
+A unit is seconds of the processor or bytes for one decision, one answer or one user who is kept, each measured by
 itself. The rest is multiplication. Prices are assumptions, said with the table.
 """
 
@@ -25,11 +25,11 @@ import numpy as np
 import scipy
 
 from benchmarks.requests import http
-from diminuendo import NoisyOr, People, SeededCoins
+from diminuendo import NoisyOr, SeededSource, Users
 from diminuendo.learners.overlap.recipes import overlap_greedy
 from diminuendo.service.front.serving import padded
 from diminuendo.service.log import Log
-from diminuendo.service.records import PlacementFacts, PopulationFacts, PublicMenu, Said, Shown
+from diminuendo.service.records import PlacementSpec, PopulationSpec, PublicMenu, Said, Shown
 from diminuendo.service.seal import Sealer
 from diminuendo.service.store import AnswerRow, LeaseRow
 from diminuendo.service.store.sqlite import SqliteStore
@@ -40,12 +40,12 @@ ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "benchmarks" / "results" / "scaling.json", ROOT / "docs" / "scaling.md"
 DAY, PEAK = 86_400.0, 5.0
 """Seconds of a day; and how much busier its busiest hour is than an average one."""
-PEOPLE = 1_000_000_000
+USERS = 1_000_000_000
 GROUP, ANSWERS, WANTS = 50, 20_000, 20
 """Answers of a commit; answers that are measured; and items that somebody wants."""
 CORE_MONTH, DISK_MONTH, MEMORY_MONTH = 30.0, 0.10, 4.0
 """Dollars for a month: of a core with 4 GB, of a gigabyte of disk, of a gigabyte of memory beyond that."""
-KEPT_ITEMS, KEPT_PEOPLE = 100_000, 200_000
+KEPT_ITEMS, KEPT_USERS = 100_000, 200_000
 BEGIN, END = "<!-- reckoned: {} -->", "<!-- end -->"
 
 
@@ -56,12 +56,12 @@ def answers(feedback: Literal["full", "click"]) -> dict[str, float]:
         folder, wall = Path(name), [1000.0]
         store = SqliteStore(folder / "store.db", wall=lambda: wall[0])
         delta = 1e-6 if feedback == "full" else 0.0
-        store.add_population("people", msgspec.json.encode(PopulationFacts(1.0, delta)))
+        store.add_population("users", msgspec.json.encode(PopulationSpec(1.0, delta)))
         items = tuple(map(str, range(294)))
-        facts = PlacementFacts(
-            "people", items, 5, feedback, 10 * ANSWERS, delta=delta, deadline=1.0, per_second=2.0 * ANSWERS,
+        spec = PlacementSpec(
+            "users", items, 5, feedback, 10 * ANSWERS, delta=delta, deadline=1.0, per_second=2.0 * ANSWERS,
         )  # fmt: skip
-        store.add_placement("home", "people", msgspec.json.encode(facts))
+        store.add_placement("home", "users", msgspec.json.encode(spec))
         trainer = Trainer(store, folder / "keys", listens=0.0, log=Log(StringIO()))
         trainer.step()
         wall[0] += 5.0
@@ -102,25 +102,25 @@ def answers(feedback: Literal["full", "click"]) -> dict[str, float]:
 
 
 def kept() -> dict[str, float]:
-    """Of one person who is kept and wants 20 of 100,000 things: bytes, and microseconds of one release."""
+    """Of one user who is kept and wants 20 of 100,000 things: bytes, and microseconds of one release."""
     rng = np.random.default_rng(1)
-    rows = np.repeat(np.arange(KEPT_PEOPLE), WANTS)
-    items = rng.integers(0, KEPT_ITEMS, KEPT_PEOPLE * WANTS)
-    worth = np.full(KEPT_PEOPLE * WANTS, 0.5)
-    matrix = scipy.sparse.csr_array((worth, (rows, items)), shape=(KEPT_PEOPLE, KEPT_ITEMS))
+    rows = np.repeat(np.arange(KEPT_USERS), WANTS)
+    items = rng.integers(0, KEPT_ITEMS, KEPT_USERS * WANTS)
+    worth = np.full(KEPT_USERS * WANTS, 0.5)
+    matrix = scipy.sparse.csr_array((worth, (rows, items)), shape=(KEPT_USERS, KEPT_ITEMS))
     np.minimum(matrix.data, 1.0, out=matrix.data)
-    bytes_of_row = (matrix.data.nbytes + matrix.nnz * 4 + 8 * KEPT_PEOPLE) / KEPT_PEOPLE
+    bytes_of_row = (matrix.data.nbytes + matrix.nnz * 4 + 8 * KEPT_USERS) / KEPT_USERS
 
     def spent(many: int) -> float:
-        people = People(NoisyOr(), matrix[:many], KEPT_ITEMS)
-        learner = overlap_greedy(KEPT_ITEMS, 5, horizon=many, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
+        users = Users(NoisyOr(), matrix[:many], KEPT_ITEMS)
+        learner = overlap_greedy(KEPT_ITEMS, 5, horizon=many, epsilon=1.0, delta=1e-6, rng=SeededSource(1))
         began = time.process_time()
-        learner.replay(people)
+        learner.replay(users)
         return time.process_time() - began
 
     spent(1_000)  # compiles
-    small, large = spent(KEPT_PEOPLE // 10), spent(KEPT_PEOPLE)
-    return {"bytes": bytes_of_row, "replay": 1e6 * (large - small) / (0.9 * KEPT_PEOPLE)}
+    small, large = spent(KEPT_USERS // 10), spent(KEPT_USERS)
+    return {"bytes": bytes_of_row, "replay": 1e6 * (large - small) / (0.9 * KEPT_USERS)}
 
 
 def measured() -> dict[str, Any]:
@@ -150,11 +150,11 @@ def units(found: dict[str, Any]) -> str:
     return "\n".join(["| one | costs |", "|---|---:|", *(f"| {name} | {cost} |" for name, cost in rows)])
 
 
-def reckoned(found: dict[str, Any], people: int = PEOPLE) -> str:
+def reckoned(found: dict[str, Any], users: int = USERS) -> str:
     """The table of what so many a day cost."""
 
     def cores(us: float) -> float:
-        return people * us / 1e6 / DAY
+        return users * us / 1e6 / DAY
 
     def row(name: str, us: float, disk: float = 0.0, memory: float = 0.0) -> str:
         average, busiest = cores(us), PEAK * cores(us)
@@ -169,13 +169,13 @@ def reckoned(found: dict[str, Any], people: int = PEOPLE) -> str:
         "| part | cores, on average | at the busiest | disk | memory | dollars a month |",
         "|---|---:|---:|---:|---:|---:|",
         row("front ends, a decision and an answer each", web["decision"] + web["answer"]),
-        row("store, answers that wait for their deadline", 0.0, PEAK * waits * people * full["bytes"] / 1e9),
+        row("store, answers that wait for their deadline", 0.0, PEAK * waits * users * full["bytes"] / 1e9),
         row("trainers, clicks", click["trainer"]),
         row(f"trainers, {WANTS} wishes each, sums", full["trainer"]),
-        row("the same, everybody is kept", full["trainer"] + kept["replay"], 0.0, people * kept["bytes"] / 1e9),
+        row("the same, everybody is kept", full["trainer"] + kept["replay"], 0.0, users * kept["bytes"] / 1e9),
         row(
             "the same, one in a hundred is kept",
-            (full["trainer"] + kept["replay"]) / 100, 0.0, people / 100 * kept["bytes"] / 1e9,
+            (full["trainer"] + kept["replay"]) / 100, 0.0, users / 100 * kept["bytes"] / 1e9,
         ),
     ]  # fmt: skip
     return "\n".join(lines)

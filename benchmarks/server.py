@@ -25,7 +25,7 @@ from diminuendo.service.api import ApiConfig, create_app
 from diminuendo.service.api.app import Api
 from diminuendo.service.api.wire import JSON, reply
 from diminuendo.service.log import Log
-from diminuendo.service.records import PlacementFacts, PopulationFacts, PublicMenu
+from diminuendo.service.records import PlacementSpec, PopulationSpec, PublicMenu
 from diminuendo.service.store import Publication, Store, open_store
 
 KEY, ITEMS, SLOTS = "key", 294, 5
@@ -42,10 +42,10 @@ def _address(folder: Path) -> str:
 
 
 def _prepare(store: Store) -> None:
-    store.add_population("people", msgspec.json.encode(PopulationFacts(1.0, 1e-6)))
+    store.add_population("users", msgspec.json.encode(PopulationSpec(1.0, 1e-6)))
     names = tuple(f"item-{number}" for number in range(ITEMS))
-    facts = PlacementFacts("people", names, SLOTS, "click", 100_000_000)
-    number = store.add_placement("shop", "people", msgspec.json.encode(facts))
+    spec = PlacementSpec("users", names, SLOTS, "click", 100_000_000)
+    number = store.add_placement("shop", "users", msgspec.json.encode(spec))
     deck = tuple(place % 7 for place in range(2_000_000))
     slates = tuple(tuple(range(first, first + SLOTS)) for first in range(7))
     menu = PublicMenu(
@@ -62,7 +62,7 @@ def _prepare(store: Store) -> None:
     )
     body = msgspec.json.encode(menu)
     store.publish(
-        store.lead("people", "nobody"),
+        store.lead("users", "nobody"),
         Publication(number, body, 1, 0, len(deck), len(deck), store.now(), b"", 0),
     )
 

@@ -1,4 +1,4 @@
-"""What is proved of the regret, privately and not, before anybody arrives: one picture against the number of people.
+"""What is proved of the regret, privately and not, before anybody arrives: one picture against the number of users.
 
 python examples/bounds.py [out/bounds.png]
 """
@@ -19,7 +19,7 @@ from diminuendo.types import ONE_MINUS_1_OVER_E
 
 SLOTS, EPSILON, DELTA = 5, 1.0, 1e-6
 ITEMS = (50, 1_000)
-PEOPLE = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+USERS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 INK, FAINT = "#222222", "#767676"
 LOOKS = {
     "fi-dp:calibration=paper": ("the paper", "#D55E00", "D", "-"),
@@ -29,17 +29,17 @@ LOOKS = {
 }
 
 
-def bound_of(name: str, n_items: int, people: int) -> float:
-    """What is proved of a learner's regret, per person."""
-    setting = dim.Setting(n_items, SLOTS, people, "full", EPSILON, DELTA)
-    bound = dim.LEARNERS[name].for_setting(setting).regret_bound(people)
+def bound_of(name: str, n_items: int, users: int) -> float:
+    """What is proved of a learner's regret, per user."""
+    setting = dim.Setting(n_items, SLOTS, users, "full", EPSILON, DELTA)
+    bound = dim.LEARNERS[name].for_setting(setting).regret_bound(users)
     assert bound is not None
-    return bound / people
+    return bound / users
 
 
 def bounds() -> dict[int, dict[str, list[float]]]:
-    """Of all learners, for all numbers of items and people."""
-    return {n: {name: [bound_of(name, n, people) for people in PEOPLE] for name in LOOKS} for n in ITEMS}
+    """Of all learners, for all numbers of items and users."""
+    return {n: {name: [bound_of(name, n, users) for users in USERS] for name in LOOKS} for n in ITEMS}
 
 
 def draw(found: dict[int, dict[str, list[float]]], path: Path) -> None:
@@ -48,11 +48,11 @@ def draw(found: dict[int, dict[str, list[float]]], path: Path) -> None:
     for axis, (n_items, lines) in zip(panels, found.items(), strict=True):
         for name, line in lines.items():
             label, colour, marker, style = LOOKS[name]
-            axis.plot(PEOPLE, line, color=colour, marker=marker, markersize=5, linestyle=style, label=label)
+            axis.plot(USERS, line, color=colour, marker=marker, markersize=5, linestyle=style, label=label)
         axis.axhline(
             ONE_MINUS_1_OVER_E, color=FAINT, linestyle=":", linewidth=1.4, label="above this\nnothing is said"
         )
-        axis.set(xscale="log", yscale="log", xlabel="people", ylim=(0.005, 100))
+        axis.set(xscale="log", yscale="log", xlabel="users", ylim=(0.005, 100))
         axis.set_title(f"{SLOTS} of {n_items:,} things", loc="left", color=INK)
         axis.set_xticks((1e3, 1e4, 1e5, 1e6), ("1,000", "10,000", "100,000", "1,000,000"))
         axis.set_yticks((0.01, 0.1, 1, 10, 100), (".01", ".1", "1", "10", "100"))
@@ -60,7 +60,7 @@ def draw(found: dict[int, dict[str, list[float]]], path: Path) -> None:
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(color="#eeeeee")
         axis.set_axisbelow(True)
-    panels[0].set_ylabel("regret per person is at most")
+    panels[0].set_ylabel("regret per user is at most")
     handles, labels = panels[-1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False, labelspacing=0.9)
     figure.suptitle(f"epsilon {EPSILON:g}, delta {DELTA:g}", x=0.01, ha="left", fontsize=11, color=INK)
@@ -72,10 +72,10 @@ def draw(found: dict[int, dict[str, list[float]]], path: Path) -> None:
 def main(path: Path) -> None:
     result = bounds()
     draw(result, path)
-    at = PEOPLE.index(100_000)
+    at = USERS.index(100_000)
     for n_items, lines in result.items():
         said = ", ".join(f"{name} {line[at]:.3f}" for name, line in lines.items())
-        print(f"{SLOTS} of {n_items:,} things, {PEOPLE[at]:,} people: {said}")
+        print(f"{SLOTS} of {n_items:,} things, {USERS[at]:,} users: {said}")
     print(f"Picture in {path}.")
 
 

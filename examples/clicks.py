@@ -24,7 +24,7 @@ for t in range(rounds):
     log.append((decision.slate, decision.propensity))
 
 print(f"{learner.guarantee}")
-payoffs = visitors.values(np.array([slate for slate, _ in log]))  # for evaluation; not private
+rewards = visitors.values(np.array([slate for slate, _ in log]))  # for evaluation; not private
 greedy = dim.greedy(visitors, 5).value
-for part, mean in zip(("first", "second", "third", "last"), np.array_split(payoffs, 4), strict=True):
+for part, mean in zip(("first", "second", "third", "last"), np.array_split(rewards, 4), strict=True):
     print(f"{part:>6} quarter of the visitors: {mean.mean() / greedy:.2f} of what hindsight gives")

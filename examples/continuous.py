@@ -1,4 +1,4 @@
-"""How to spread a budget over channels when every person who comes is reached by some of them.
+"""How to spread a budget over channels when every user who comes is reached by some of them.
 
 Boosted ascent, which we recommend, beside Algorithm 4. With the name of a picture it also draws what privacy costs:
 python examples/continuous.py [out/continuous.png] [seeds]
@@ -24,7 +24,7 @@ from diminuendo.continuous import (
 ROUNDS, EPSILONS = 4000, (0.1, 0.3, 1.0, 3.0, 10.0)  # of the picture
 CHANNELS, BUDGET = 8, 3.0  # at most one unit on each channel, three in all
 STEEPEST = math.sqrt(CHANNELS) * math.log(2)  # public: a unit reaches nobody with more than 1/2,
-BENT = CHANNELS * math.log(2) ** 2  # whoever these people are
+BENT = CHANNELS * math.log(2) ** 2  # whoever these users are
 INK, FAINT = "#222222", "#999999"
 BLUE, RED, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 
@@ -43,7 +43,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def visitors(rounds: int, seed: int = 0) -> list[BudgetAllocation]:
-    """Twelve kinds of people; each is reached by a few channels, and some channels reach many more than others."""
+    """Twelve kinds of users; each is reached by a few channels, and some channels reach many more than others."""
     rng = np.random.default_rng(seed)
     popular = np.linspace(0.9, 0.1, CHANNELS)
     kinds = [
@@ -53,35 +53,35 @@ def visitors(rounds: int, seed: int = 0) -> list[BudgetAllocation]:
     return [kinds[i] for i in rng.integers(0, 12, rounds)]
 
 
-def ratio(people: list[BudgetAllocation], seed: int | None = None, **how: Any) -> float:
+def ratio(users: list[BudgetAllocation], seed: int | None = None, **how: Any) -> float:
     """What a learner earns, as a share of what a fixed point found in hindsight would have earned."""
     domain = CappedSimplex(CHANNELS, total=BUDGET)
     learner = (MetaFrankWolfe if "smoothness" in how else BoostedAscent)(
         domain,
-        len(people),
+        len(users),
         gradient_bound=STEEPEST,
-        coins=None if seed is None else dim.SeededCoins(seed),
+        rng=None if seed is None else dim.SeededSource(seed),
         **how,
     )
-    points = learner.replay(people)
-    earned = sum(person.value(point) for person, point in zip(people, points, strict=True))
-    return earned / best_value(people)
+    points = learner.replay(users)
+    earned = sum(user.value(point) for user, point in zip(users, points, strict=True))
+    return earned / best_value(users)
 
 
-def best_value(people: list[BudgetAllocation]) -> float:
+def best_value(users: list[BudgetAllocation]) -> float:
     """What a fixed point found in hindsight would have earned."""
-    return total_value(people, frank_wolfe_offline(people, CappedSimplex(CHANNELS, total=BUDGET)))
+    return total_value(users, frank_wolfe_offline(users, CappedSimplex(CHANNELS, total=BUDGET)))
 
 
 def draw(path: Path, shares: dict[str, list[list[float]]], without: list[float]) -> Path:
-    """Payoff against epsilon: for each way to be private, all runs of each epsilon; and runs without privacy."""
+    """Reward against epsilon: for each way to be private, all runs of each epsilon; and runs without privacy."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    people = visitors(ROUNDS)
-    even = total_value(people, np.full(CHANNELS, BUDGET / CHANNELS)) / best_value(people)
+    users = visitors(ROUNDS)
+    even = total_value(users, np.full(CHANNELS, BUDGET / CHANNELS)) / best_value(users)
     looks = dict(zip(WAYS, ((RED, "-"), (GREEN, "-"), (RED, ":"), (GREEN, ":"), (PINK, ":")), strict=True))
     epsilons, open_, seeds = list(EPSILONS), float(np.mean(without)), len(without)
     figure, axis = plt.subplots(figsize=(8.2, 5.2), layout="constrained")
@@ -110,7 +110,7 @@ def draw(path: Path, shares: dict[str, list[list[float]]], without: list[float])
             fontsize=9,
             ha="left" if end == 0 else "right",
         )
-    axis.set(xscale="log", xlabel=r"$\varepsilon$", ylabel="payoff / payoff in hindsight", ylim=(0.42, 1.04))
+    axis.set(xscale="log", xlabel=r"$\varepsilon$", ylabel="reward / reward in hindsight", ylim=(0.42, 1.04))
     axis.set_xlim(0.93 * epsilons[0], epsilons[-1] / 0.93)  # room for whole dots
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.spines[["top", "right"]].set_visible(False)
@@ -118,7 +118,7 @@ def draw(path: Path, shares: dict[str, list[list[float]]], without: list[float])
     axis.set_axisbelow(True)
     axis.legend(frameon=False, loc="lower right")
     figure.suptitle(
-        f"The price of privacy: {BUDGET:g} units over {CHANNELS} channels, {ROUNDS:,} people",
+        f"The price of privacy: {BUDGET:g} units over {CHANNELS} channels, {ROUNDS:,} users",
         x=0.01,
         ha="left",
         fontsize=13,
@@ -136,17 +136,17 @@ def draw(path: Path, shares: dict[str, list[list[float]]], without: list[float])
 
 
 def main(picture: str | None = None, seeds: str = "10") -> None:
-    people = visitors(800)
-    print(f"not private                              {ratio(people):.3f} of hindsight")
+    users = visitors(800)
+    print(f"not private                              {ratio(users):.3f} of hindsight")
     for name, how in WAYS.items():
-        print(f"{name:<40} {ratio(people, epsilon=1.0, **how):.3f}")
+        print(f"{name:<40} {ratio(users, epsilon=1.0, **how):.3f}")
     if picture is not None:
-        people, numbers = visitors(ROUNDS), range(int(seeds))
+        users, numbers = visitors(ROUNDS), range(int(seeds))
         shares = {
-            name: [[ratio(people, seed, epsilon=e, **how) for seed in numbers] for e in EPSILONS]
+            name: [[ratio(users, seed, epsilon=e, **how) for seed in numbers] for e in EPSILONS]
             for name, how in WAYS.items()
         }
-        print("written:", draw(Path(picture), shares, [ratio(people, seed) for seed in numbers]))
+        print("written:", draw(Path(picture), shares, [ratio(users, seed) for seed in numbers]))
 
 
 if __name__ == "__main__":

@@ -48,22 +48,22 @@ ATTACKS = {
 """For each attack the learner, and what the attacker looks at."""
 
 
-def visitors(clicks: bool) -> dim.People:
+def visitors(clicks: bool) -> dim.Users:
     """The first visitor clicks what they are shown, or nothing; nobody else clicks."""
     ratings = np.zeros((1 + RELOADS, ITEMS))
     ratings[0] = clicks
-    return dim.People(dim.BestMatch(), ratings).clicking("cascade", seed=0)
+    return dim.Users(dim.BestMatch(), ratings).clicking("cascade", seed=0)
 
 
 def play(learner: str, first: int, games: int) -> tuple[Ints, dict[str, Ints]]:
     """In which world each game is, and what an attacker could look at; games have the seeds from `first` on."""
     worlds = np.random.default_rng(first).integers(2, size=games)
-    people, seen = (visitors(False), visitors(True)), np.zeros((2, games), dtype=np.int64)
+    users, seen = (visitors(False), visitors(True)), np.zeros((2, games), dtype=np.int64)
     setting = dim.Setting(ITEMS, slots=1, rounds=1 + RELOADS, feedback="click", epsilon=EPSILON)
     for game, world in enumerate(worlds):
-        taps, coins = Taps(), dim.SeededCoins(first + game)
+        taps, rng = Taps(), dim.SeededSource(first + game)
         with taps.open():  # notes what is published
-            slates = dim.make(learner, setting, coins=coins).replay(people[world])
+            slates = dim.make(learner, setting, rng=rng).replay(users[world])
         published = [int(crossing.out.sum()) for crossing in taps.crossings]
         seen[:, game] = (slates[1:] == slates[0]).sum(), published[0] if published else 0
     return worlds, dict(zip((SHOWN, COUNT), seen, strict=True))

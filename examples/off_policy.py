@@ -13,26 +13,26 @@ import diminuendo as dim
 from diminuendo.evaluate import AnyOrder, Log, evaluate, evaluate_privately
 from diminuendo.learners import RandomSlates
 from diminuendo.privacy import Budget, Ledger
-from diminuendo.randomness import SecretRandomness, SystemCoins
+from diminuendo.randomness import SecretRandomness, SystemSource
 
-visits = dim.msweb()[:3_000]
-(matrix,) = visits.matrices
+max_rounds_per_user = dim.msweb()[:3_000]
+(matrix,) = max_rounds_per_user.matrices
 pages = np.sort(np.asarray(matrix.sum(axis=0)).ravel().argsort()[-6:])
-people = dim.People(dim.NoisyOr(), matrix[:, pages])
+users = dim.Users(dim.NoisyOr(), matrix[:, pages])
 
 learner = RandomSlates(6, 2)
 log = Log(slots=2)
-for person in people:
+for user in users:
     decision = learner.choose()
     log.add(decision)  # at once: who is in the log must not depend on who answers
-    reward = person.value(decision.slate)
+    reward = user.value(decision.slate)
     learner.observe(decision, reward)
     log.answer(decision, reward)
-print(f"the log itself earned {log.payoffs.mean():.3f}\n")
+print(f"the log itself earned {log.rewards.mean():.3f}\n")
 
 print("pages    truth  doubly robust          rounds it is worth")
 for pair in itertools.combinations(range(6), 2):
-    truth = people.values(pair).mean()
+    truth = users.values(pair).mean()
     try:
         found = evaluate(log, AnyOrder(pair), method="doubly-robust", interval="normal")
         print(
@@ -41,10 +41,10 @@ for pair in itertools.combinations(range(6), 2):
     except dim.DiminuendoError:
         print(f"{pair}   {truth:.3f}  seen too rarely to say")
 
-best = max(itertools.combinations(range(6), 2), key=lambda pair: people.values(pair).mean())
+best = max(itertools.combinations(range(6), 2), key=lambda pair: users.values(pair).mean())
 print(f"\npages {best}, in whatever order, at any number of visitors:")
 print(evaluate(log, AnyOrder(best)))
 print("\nthe same, to be published:")
-ledger, secret = Ledger(Budget(0.5, 0.0, accountant="pure")), SecretRandomness(SystemCoins())
+ledger, secret = Ledger(Budget(0.5, 0.0, accountant="pure")), SecretRandomness(SystemSource())
 print(evaluate_privately(log, AnyOrder(best), epsilon=0.5, ledger=ledger, secret=secret, most_weight=20))
 print(ledger.guarantee())

@@ -1,6 +1,6 @@
 """One release of overlap greedy, step by step: what is asked, what is published, what is believed, what is picked.
 
-Three films out of ten, by what 400 people say of them; the picture of docs/maths/overlap.md.
+Three films out of ten, by what 400 users say of them; the picture of docs/maths/overlap.md.
 python examples/one_release.py [out/one-release.png]
 """
 
@@ -27,7 +27,7 @@ from diminuendo.sums.chains.cost import release_cost, squared_shifts
 from diminuendo.sums.chains.release import ChainRelease
 from diminuendo.types import Floats
 
-PEOPLE, SLOTS, EPSILON, DELTA, SINGLES, SEED = 400, 3, 1.0, 1e-6, 0.6, 1
+USERS, SLOTS, EPSILON, DELTA, SINGLES, SEED = 400, 3, 1.0, 1e-6, 0.6, 1
 TASTES = {
     "Alien": (0.85, 0.1, 0.1),
     "Dune": (0.75, 0.05, 0.1),
@@ -40,36 +40,36 @@ TASTES = {
     "Cabaret": (0.0, 0.05, 0.6),
     "Chicago": (0.05, 0.0, 0.5),
 }
-"""Which share of the people of each of three tastes wants each film."""
+"""Which share of the users of each of three tastes wants each film."""
 WIDEST = 0.36
 """Shares are drawn up to here."""
 SHARES = (0.5, 0.28, 0.22)
-"""Which share of people has each taste."""
+"""Which share of users has each taste."""
 
 
 def wishes() -> Floats:
-    """(people, films): 1 where she wants to see it."""
+    """(users, films): 1 where she wants to see it."""
     rng = np.random.default_rng(0)
-    taste = rng.choice(3, PEOPLE, p=SHARES)
-    return (rng.random((PEOPLE, len(TASTES))) < np.array(list(TASTES.values())).T[taste]).astype(np.float64)
+    taste = rng.choice(3, USERS, p=SHARES)
+    return (rng.random((USERS, len(TASTES))) < np.array(list(TASTES.values())).T[taste]).astype(np.float64)
 
 
 def release(seed: int = SEED) -> dict[str, Any]:
-    """The whole release; seeded, so for simulation only. Shares of people, step by step."""
-    people = dim.People(dim.NoisyOr(), wishes())
+    """The whole release; seeded, so for simulation only. Shares of users, step by step."""
+    users = dim.Users(dim.NoisyOr(), wishes())
     budget, clip = Budget(EPSILON, DELTA, accountant="continuous-gaussian"), Clip()
-    ledger, secret = Ledger(budget), SecretRandomness(dim.SeededCoins(seed))
-    shifts, rho = squared_shifts(people.n_items, clip), float(budget.limit) / 2 * (1 - 2.0**-48)
+    ledger, secret = Ledger(budget), SecretRandomness(dim.SeededSource(seed))
+    shifts, rho = squared_shifts(users.n_items, clip), float(budget.limit) / 2 * (1 - 2.0**-48)
     sigmas = (
         calibrate.gaussian_sigma(rho * SINGLES, shifts[0]),
         calibrate.gaussian_sigma(rho * (1 - SINGLES), shifts[1]),
     )
-    paid = ledger.bought(release_cost([1], shifts, sigmas, "people"), "people", "one chain")
-    users, everything = UserStore(people.n_items), np.ones(people.n_items)
-    users.add_rows(people.family, people.table, range(PEOPLE))
-    terms = Terms(np.array([1]), everything, np.zeros(people.n_items, dtype=np.int64), clip)
-    asked = ChainRelease(StoredParticipants(users.blocks, [], terms, Threads()), paid, sigmas, everything)
-    unit = PEOPLE * clip.ticks  # what all of them could add to one number
+    paid = ledger.bought(release_cost([1], shifts, sigmas, "users"), "users", "one chain")
+    store, everything = UserStore(users.n_items), np.ones(users.n_items)
+    store.add_rows(users.family, users.table, range(USERS))
+    terms = Terms(np.array([1]), everything, np.zeros(users.n_items, dtype=np.int64), clip)
+    asked = ChainRelease(StoredParticipants(store.blocks, [], terms, Threads()), paid, sigmas, everything)
+    unit = USERS * clip.ticks  # what all of them could add to one number
     steps, slate = list[dict[str, Any]](), list[int]()
 
     def step(question: str, published: Any, sigma: float, belief: Any, picks: bool) -> None:
@@ -89,7 +89,7 @@ def release(seed: int = SEED) -> dict[str, Any]:
         )
 
     def deviation(sigma: float) -> Floats:
-        return np.full(people.n_items, sigma / unit)
+        return np.full(users.n_items, sigma / unit)
 
     result = asked.singles(secret)
     belief = of_singles(result / unit, deviation(sigmas[0]))
@@ -106,7 +106,7 @@ def release(seed: int = SEED) -> dict[str, Any]:
         each["without noise"] = truth.tolist()
     return {
         "films": list(TASTES),
-        "people": PEOPLE,
+        "users": USERS,
         "epsilon": ledger.spent(),
         "delta": DELTA,
         "steps": steps,
@@ -142,14 +142,14 @@ def draw(found: dict[str, Any], path: Path) -> Path:
         figure.legend(handles, labels, loc="outside lower left", ncols=2, fontsize=9.5)
         panels[0, 0].set_xlim(right=WIDEST)
         figure.suptitle(
-            f"One release: {found['people']} people, {SLOTS} of {len(films)} films, "
+            f"One release: {found['users']} users, {SLOTS} of {len(films)} films, "
             f"epsilon {found['epsilon']:.3g}, delta {found['delta']:g}",
             x=0.01,
             ha="left",
             fontsize=13,
         )
         for axes in panels[1]:
-            axes.set_xlabel("share of people", color=FAINT)
+            axes.set_xlabel("share of users", color=FAINT)
         return write(figure, path)
 
 

@@ -34,7 +34,7 @@ from diminuendo.extend import (
     spread,
     step_cost,
 )
-from diminuendo.randomness import Coins
+from diminuendo.randomness import RandomSource
 from diminuendo.types import Floats
 
 TICKS = 1 << 12  # fixed-point units to 1
@@ -84,7 +84,7 @@ class OsmPolicy(MenuPolicy):
 
     def regret_bound(self, rounds: int | None = None) -> float | None:  # docs/maths/osm.md, Theorem J2
         sizes, clip, frame = np.array(self.total.schedule.sizes), self.total.clip, self.frame
-        if clip.bound < math.sqrt(frame.n_items) or frame.patience.ahead:
+        if clip.bound < math.sqrt(frame.n_items) or frame.feedback_window.ahead:
             return None  # of users whose supergradients are not clipped, and who answer at once
         k, batches = frame.slots, len(sizes)
         noise = self.total.deviation(1) if isinstance(self.total, PrivateSum) else 0.0
@@ -96,11 +96,20 @@ class OsmPolicy(MenuPolicy):
 
 
 def osm(
-    n_items: int, slots: int, *, horizon: int, batches: int = 1000, visits: int = 1, coins: Coins | None = None,
-    patience: Any = None,
+    n_items: int, slots: int, *, horizon: int, batches: int = 1000, max_rounds_per_user: int = 1,
+    rng: RandomSource | None = None,
+    feedback_window: Any = None,
 ) -> Learner:  # fmt: skip
     """OSMviaOCO without privacy: online mirror ascent on supergradients, and slates by pivotal rounding."""
-    frame = Frame("osm", n_items, slots, horizon=horizon, visits=visits, coins=coins, patience=patience)
+    frame = Frame(
+        "osm",
+        n_items,
+        slots,
+        horizon=horizon,
+        max_rounds_per_user=max_rounds_per_user,
+        rng=rng,
+        feedback_window=feedback_window,
+    )
     schedule, clip = equal(horizon, min(batches, horizon)), Clip(bound=math.sqrt(n_items) + 1, ticks=TICKS)
     total = ExactSum(n_items, schedule=schedule, clip=clip)
     return Learner(OsmPolicy(frame, None, total, {"batches": batches}))
@@ -108,7 +117,8 @@ def osm(
 
 def osm_dp(
     n_items: int, slots: int, *, horizon: int, epsilon: float, delta: float, batches: int = 100, length: float = 1.0,
-    visits: int = 1, ledger: Ledger | None = None, coins: Coins | None = None, patience: Any = None,
+    max_rounds_per_user: int = 1, ledger: Ledger | None = None, rng: RandomSource | None = None,
+    feedback_window: Any = None,
 ) -> Learner:  # fmt: skip
     """OSMviaOCO on noisy sums of supergradients, each clipped to `length`; one noisy sum for each batch."""
     frame = Frame(
@@ -116,10 +126,10 @@ def osm_dp(
         n_items,
         slots,
         horizon=horizon,
-        visits=visits,
+        max_rounds_per_user=max_rounds_per_user,
         ledger=ledger,
-        coins=coins,
-        patience=patience,
+        rng=rng,
+        feedback_window=feedback_window,
     )
     budget = Budget(epsilon, delta, frame.unit)
     schedule, clip = equal(horizon, min(batches, horizon)), Clip(bound=length, ticks=TICKS)
@@ -150,17 +160,15 @@ register(
 
 
 def main(slots: int = 5, epsilons: tuple[float, ...] = (0.1, 1.0, 10.0)) -> None:
-    people = dim.msweb()
-    best = dim.optimum(people, slots)
-    print(
-        f"msweb: {len(people):,} users, {slots} of {people.n_items} items; share of the best slate's reward"
-    )
+    users = dim.msweb()
+    best = dim.optimum(users, slots)
+    print(f"msweb: {len(users):,} users, {slots} of {users.n_items} items; share of the best slate's reward")
     for name in ("random", "hedge", "osm", "osm-dp", "private"):
         private = dim.LEARNERS[name].private if name in dim.LEARNERS else True
         for epsilon in epsilons if private else epsilons[:1]:
-            setting = dim.Setting(people.n_items, slots, len(people), "full", epsilon, 1e-6)
-            learner = dim.make(name, setting, coins=dim.SeededCoins(1))
-            earned = people.values(learner.replay(people)).mean() / best.lower
+            setting = dim.Setting(users.n_items, slots, len(users), "full", epsilon, 1e-6)
+            learner = dim.make(name, setting, rng=dim.SeededSource(1))
+            earned = users.values(learner.replay(users)).mean() / best.lower
             print(f"  {name:8} {f'epsilon {epsilon:g}' if private else 'not private':14} {earned:.3f}")
 
 

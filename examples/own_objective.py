@@ -10,11 +10,11 @@ family = dim.Mixture((dim.NoisyOr(), dim.Coverage(topics)), shares=(0.7, 0.3))
 rng = np.random.default_rng(0)
 clicks = rng.random((500, 5)) * (rng.random((500, 5)) < 0.5)
 weights = rng.dirichlet([1, 1, 1], size=500)
-people = dim.People(family, (clicks, weights), n_items=5)
+users = dim.Users(family, (clicks, weights), n_items=5)
 
-assert dim.check(people[0]) is None
-best = dim.optimum(people, 2)
-print(f"best two items {best.slate}: {best.lower:.4f} per person, proven: {best.proven}")
+assert dim.check(users[0]) is None
+best = dim.optimum(users, 2)
+print(f"best two items {best.slate}: {best.lower:.4f} per user, proven: {best.proven}")
 
 wants_pairs = dim.Oracle(lambda items: 1.0 if len(items) >= 2 else 0.0, n_items=5)
 print("a function that is not submodular:", dim.check(wants_pairs))

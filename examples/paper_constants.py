@@ -25,9 +25,9 @@ CALIBRATIONS: tuple[Literal["tight", "paper"], ...] = ("tight", "paper")
 BLUE, ORANGE, GREEN, GREY, INK = "#0072B2", "#D55E00", "#009E73", "#999999", "#222222"
 
 
-def shares(people: dim.People, seeds: int) -> dict[str, list[list[float]]]:
-    """Payoff as a share of hindsight greedy's: calibration -> one list of runs per epsilon."""
-    best = dim.greedy(people, SLOTS).value
+def shares(users: dim.Users, seeds: int) -> dict[str, list[list[float]]]:
+    """Reward as a share of hindsight greedy's: calibration -> one list of runs per epsilon."""
+    best = dim.greedy(users, SLOTS).value
     result: dict[str, list[list[float]]] = {}
     for calibration in CALIBRATIONS:
         result[calibration] = []
@@ -35,22 +35,22 @@ def shares(people: dim.People, seeds: int) -> dict[str, list[list[float]]]:
             runs = []
             for seed in range(seeds):
                 learner = paper.fi_dp(
-                    people.n_items,
+                    users.n_items,
                     SLOTS,
-                    len(people),
+                    len(users),
                     epsilon,
                     DELTA,
                     calibration=calibration,
-                    coins=dim.SeededCoins(seed),
+                    rng=dim.SeededSource(seed),
                 )
-                runs.append(float(people.values(learner.replay(people)).mean() / best))
+                runs.append(float(users.values(learner.replay(users)).mean() / best))
             result[calibration].append(runs)
     floors: dict[str, dim.Learner] = {
-        "not private": paper.streeter_golovin(people.n_items, SLOTS, len(people), coins=dim.SeededCoins(0)),
-        "random": dim.RandomSlates(people.n_items, SLOTS, coins=dim.SeededCoins(0)),
+        "not private": paper.streeter_golovin(users.n_items, SLOTS, len(users), rng=dim.SeededSource(0)),
+        "random": dim.RandomSlates(users.n_items, SLOTS, rng=dim.SeededSource(0)),
     }
     for name, floor in floors.items():
-        result[name] = [[float(people.values(floor.replay(people)).mean() / best)]]
+        result[name] = [[float(users.values(floor.replay(users)).mean() / best)]]
     return result
 
 
@@ -95,7 +95,7 @@ def draw(found: dict[str, list[list[float]]], path: Path) -> None:
     axis.set_xscale("log")
     axis.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
     axis.minorticks_off()
-    axis.set(xlabel="epsilon (delta = 1e-6)", ylabel="payoff / hindsight greedy's", ylim=(0, 1.05))
+    axis.set(xlabel="epsilon (delta = 1e-6)", ylabel="reward / hindsight greedy's", ylim=(0, 1.05))
     axis.set_title("Algorithm 2 on 32,711 real visitors, 5 of 294 things", loc="left", color=INK)
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(color="#eeeeee")

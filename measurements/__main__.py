@@ -53,7 +53,7 @@ def main() -> None:
             said = str(ended) or "Interrupted."
             say_plainly(f"{said} What is finished is kept; the same command goes on from there.")
             sys.exit(ended.status if isinstance(ended, Failed) else 130)
-        if not result.facts.get("passed", 1):
+        if not result.spec.get("passed", 1):
             failed.append(entry.name)
         if keep(entry, result, results):
             write([name for name, picture in PICTURES.items() if entry.name in picture.entries], results)

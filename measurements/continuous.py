@@ -1,4 +1,4 @@
-"""What continuous learners earn on the people of examples/continuous.py, kept run by run."""
+"""What continuous learners earn on the users of examples/continuous.py, kept run by run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from measurements.results import ROOT, rounded
 
 EXAMPLE = ROOT / "examples" / "continuous.py"
 OPEN = "boosted, not private"
-PEOPLE = cache(visitors)
+USERS = cache(visitors)
 Run = tuple[str, int]
 """A cell and a seed."""
 
@@ -27,11 +27,11 @@ CELLS = [OPEN, *(f"{way} {epsilon:g}" for way in WAYS for epsilon in EPSILONS)]
 
 def earns(cell: str, seed: int) -> float:
     """What the learner of this cell earns, as a share of the best fixed point found in hindsight."""
-    people = PEOPLE(ROUNDS)
+    users = USERS(ROUNDS)
     if cell == OPEN:
-        return ratio(people, seed)
+        return ratio(users, seed)
     way, epsilon = cell.rsplit(" ", 1)
-    return ratio(people, seed, epsilon=float(epsilon), **WAYS[way])
+    return ratio(users, seed, epsilon=float(epsilon), **WAYS[way])
 
 
 def measure(path: Path, seeds: int, jobs: int) -> tuple[dict[str, list[float]], dict[str, float]]:
@@ -48,10 +48,10 @@ def measure(path: Path, seeds: int, jobs: int) -> tuple[dict[str, list[float]], 
             file.flush()
             tick(1)
     cells = {cell: rounded(done[cell, seed] for seed in range(seeds)) for cell in CELLS}
-    people = PEOPLE(ROUNDS)
-    even = total_value(people, np.full(CHANNELS, BUDGET / CHANNELS)) / best_value(people)
-    facts = {"spread evenly": even, "Algorithm 4, not private": ratio(people, smoothness=BENT)}
-    return cells, {name: round(value, 4) for name, value in facts.items()}
+    users = USERS(ROUNDS)
+    even = total_value(users, np.full(CHANNELS, BUDGET / CHANNELS)) / best_value(users)
+    spec = {"spread evenly": even, "Algorithm 4, not private": ratio(users, smoothness=BENT)}
+    return cells, {name: round(value, 4) for name, value in spec.items()}
 
 
 def _one(run: Run) -> tuple[Run, float]:

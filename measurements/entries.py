@@ -44,11 +44,11 @@ def _file(name: str) -> Path:
     return streams.FILES / f"{name}.npz"
 
 
-def _private(name: str, people: str, *options: str, stream: str | None = None) -> Entry:
+def _private(name: str, users: str, *options: str, stream: str | None = None) -> Entry:
     """What `private` earns, with two budgets, and beside it random choice."""
     words = [
         "diminuendo simulate",
-        people,
+        users,
         *options,
         "--learners private,random --epsilon .1,1 --seeds {seeds}",
     ]
@@ -59,20 +59,20 @@ def _from_file(name: str, stream: str, *options: str) -> Entry:
     return _private(name, _file(stream).as_posix(), *options, stream=stream)
 
 
-def _with_contexts(name: str, people: str) -> Entry:
+def _with_contexts(name: str, users: str) -> Entry:
     """What `private` earns with contexts and without, with two budgets."""
     learners = "--learners private,private-no-contexts,random"
-    return Entry(name, f"diminuendo simulate {people} {learners} --epsilon .1,1 --seeds {{seeds}}")
+    return Entry(name, f"diminuendo simulate {users} {learners} --epsilon .1,1 --seeds {{seeds}}")
 
 
-def _yardstick(name: str, people: str, *options: str, stream: str | None = None) -> Entry:
+def _yardstick(name: str, users: str, *options: str, stream: str | None = None) -> Entry:
     """What the non-private learner earns that `private` is compared with."""
-    words = ["diminuendo simulate", people, *options, "--learners nonprivate --seeds {seeds}"]
+    words = ["diminuendo simulate", users, *options, "--learners nonprivate --seeds {seeds}"]
     return Entry(name, " ".join(words), stream=stream)
 
 
 PLACES = "--objective best-match"
-PAYOFFS, CLICKS = "--feedback bandit", "--feedback click"
+REWARDS, CLICKS = "--feedback bandit", "--feedback click"
 
 TABLE = (
     Entry("demo", "diminuendo demo --seeds {seeds}"),
@@ -82,9 +82,9 @@ TABLE = (
     _from_file("full-taste-groups", "taste-groups-50000"),
     _private("full-renamed", "msweb-drift"),
     _from_file("full-movielens", "movielens-300"),
-    _from_file("payoffs-taste-groups", "taste-groups-300000", PAYOFFS),
-    _from_file("payoffs-uber", "uber-65000", PLACES, PAYOFFS),
-    _private("payoffs-msweb", "msweb", PAYOFFS),
+    _from_file("rewards-taste-groups", "taste-groups-300000", REWARDS),
+    _from_file("rewards-uber", "uber-65000", PLACES, REWARDS),
+    _private("rewards-msweb", "msweb", REWARDS),
     _private("clicks-msweb", "msweb", CLICKS),
     _from_file("clicks-groceries", "groceries", CLICKS),
     _from_file("clicks-uber", "uber-20000", PLACES, CLICKS),
@@ -95,9 +95,9 @@ TABLE = (
     _from_file("held-out-retail", "retail"),
     _from_file("held-out-jester5k", "jester5k"),
     _from_file("held-out-uk-accidents", "uk-accidents", PLACES),
-    _from_file("held-out-payoffs-retail", "retail", PAYOFFS),
-    _from_file("held-out-payoffs-jester5k", "jester5k", PAYOFFS),
-    _from_file("held-out-payoffs-uk-accidents", "uk-accidents", PLACES, PAYOFFS),
+    _from_file("held-out-rewards-retail", "retail", REWARDS),
+    _from_file("held-out-rewards-jester5k", "jester5k", REWARDS),
+    _from_file("held-out-rewards-uk-accidents", "uk-accidents", PLACES, REWARDS),
     _from_file("held-out-clicks-retail", "retail", CLICKS),
     _from_file("held-out-clicks-jester5k", "jester5k", CLICKS),
     _from_file("held-out-clicks-uk-accidents", "uk-accidents", PLACES, CLICKS),
@@ -112,8 +112,8 @@ TABLE = (
         CLICKS,
         stream="uk-accidents",
     ),
-    _yardstick("yardstick-payoffs-msweb", "msweb", PAYOFFS),
-    _yardstick("yardstick-payoffs-retail", _file("retail").as_posix(), PAYOFFS, stream="retail"),
+    _yardstick("yardstick-rewards-msweb", "msweb", REWARDS),
+    _yardstick("yardstick-rewards-retail", _file("retail").as_posix(), REWARDS, stream="retail"),
     _yardstick("yardstick-full-msweb", "msweb"),
     _yardstick("yardstick-full-retail", _file("retail").as_posix(), stream="retail"),
     Entry(

@@ -19,7 +19,7 @@ MARKED = re.compile(r"(<!-- measured: ([a-z-]+) -->)(.*?)(<!-- end -->)", re.DOT
 
 
 def pages() -> list[Path]:
-    """All pages of the repository that people read."""
+    """All pages of the repository that users read."""
     return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from PIL import Image, PngImagePlugin
 
 from diminuendo.audit.figure import AuditShares, plot_audit
-from diminuendo.simulate.figures.earned import Curves, plot_payoff
+from diminuendo.simulate.figures.earned import Curves, plot_reward
 from diminuendo.simulate.figures.prices import PriceCurve, plot_prices
 from diminuendo.simulate.figures.seeds import plot_seeds
 from examples import bounds as proved
@@ -54,7 +54,7 @@ class Picture:
 
 
 def seeds(results: Results) -> Shown:
-    """Every run of `private` from payoffs and clicks, to be drawn as a dot."""
+    """Every run of `private` from rewards and clicks, to be drawn as a dot."""
     groups = {}
     for name, said in LESS.items():
         cells = results[name].cells
@@ -66,7 +66,7 @@ def seeds(results: Results) -> Shown:
 
 
 def constants(results: Results) -> Shown:
-    """Payoff for each epsilon with the paper's constants and tight ones."""
+    """Reward for each epsilon with the paper's constants and tight ones."""
     cells = results["paper-constants"].cells
     at = [f"{epsilon:g}" for epsilon in paper_constants.EPSILONS]
     return {
@@ -79,7 +79,7 @@ def constants(results: Results) -> Shown:
 
 
 def continuous(results: Results) -> Shown:
-    """Payoff for each epsilon for continuous learners."""
+    """Reward for each epsilon for continuous learners."""
     cells = results["continuous"].cells
     result = {way: [cells[f"{way} {epsilon:g}"] for epsilon in budgets.EPSILONS] for way in WAYS}
     return {"epsilons": list(budgets.EPSILONS), "ways": result, "not private": cells["boosted, not private"]}
@@ -88,7 +88,7 @@ def continuous(results: Results) -> Shown:
 def bounds(results: Results) -> Shown:
     """What is proved of regret: formulas, so nothing is measured."""
     by_items = {str(n_items): lines for n_items, lines in proved.bounds().items()}
-    return {"people": list(proved.PEOPLE), "by items": by_items}
+    return {"users": list(proved.USERS), "by items": by_items}
 
 
 def drawn_of(entry: str) -> Callable[[Results], Shown]:
@@ -134,12 +134,12 @@ PICTURES = {
         continuous,
         lambda shown, path: budgets.draw(path, shown["ways"], shown["not private"]),
     ),
-    "payoff.png": Picture(
-        ("demo",), drawn_of("demo"), lambda shown, path: plot_payoff(Curves(**shown), path)
+    "reward.png": Picture(
+        ("demo",), drawn_of("demo"), lambda shown, path: plot_reward(Curves(**shown), path)
     ),
     "published.png": Picture(
         ("published",),
-        lambda results: published.shown(results["published"].cells, results["published"].facts),
+        lambda results: published.shown(results["published"].cells, results["published"].spec),
         published.draw,
     ),
     "report.png": Picture(("demo",), lambda results: {}, report, screenshot=True),

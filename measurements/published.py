@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.spatial import Delaunay
 
-from diminuendo import BestMatch, People, SeededCoins, greedy
+from diminuendo import BestMatch, SeededSource, Users, greedy
 from diminuendo.offline import private_greedy
 from diminuendo.offline.private_greedy import rate_per_tick
 from diminuendo.privacy import Budget
@@ -103,13 +103,13 @@ def rates(epsilon: float, delta: float, slots: int) -> dict[str, float]:
     return {policy: rate_per_tick(budget, slots, way) * TICKS for policy, (budget, way) in compared.items()}
 
 
-def nearness(points: Floats, sites: Floats, norm: float) -> People:
+def nearness(points: Floats, sites: Floats, norm: float) -> Users:
     """Users at points, who like a site by 1 less its L1 distance as a part of `norm`."""
     near = np.subtract.outer(points[:, 0], sites[:, 0])
     np.abs(near, out=near)  # in place: of 20,000 users and 1,000 sites each such table takes 160 MB
     near += np.abs(np.subtract.outer(points[:, 1], sites[:, 1]))
     np.subtract(1.0, np.divide(near, norm, out=near), out=near)
-    return People(BestMatch(), np.maximum(0.0, near, out=near))
+    return Users(BestMatch(), np.maximum(0.0, near, out=near))
 
 
 def measure(seeds: int) -> tuple[dict[str, list[float]], dict[str, float]]:
@@ -140,15 +140,15 @@ def large() -> dict[str, float]:
     chosen = places[rng.choice(len(places), MANY, replace=False)]
     pole = MANHATTAN[MANHATTAN[:, 0].argmax()]
     users = nearness(chosen, np.vstack([lattice(MANHATTAN, 200), np.tile(pole, (800, 1))]), 0.26)
-    facts = dict[str, float]()
+    spec = dict[str, float]()
     for policy, values in _runs(users, MANY_SLOTS, rng, 0, MANY_EPSILON, MANY**-1.5, MANY_RUNS):
         middle, half = mean_and_band(values)
-        facts |= {policy: float(middle)} | ({} if np.isnan(half) else {f"{policy} ±": float(half)})
-    return {fact: round(value, DIGITS) for fact, value in facts.items()}
+        spec |= {policy: float(middle)} | ({} if np.isnan(half) else {f"{policy} ±": float(half)})
+    return {fact: round(value, DIGITS) for fact, value in spec.items()}
 
 
 def _runs(
-    users: People,
+    users: Users,
     slots: int,
     rng: np.random.Generator,
     seed: int,
@@ -166,7 +166,7 @@ def _runs(
     yield "greedy", [value(greedy(users, slots).slate)]
     for policy, (budget, way) in budgets(epsilon, delta, slots).items() if private else ():
         draw = partial(private_greedy, users, slots, budget=budget, calibration=way)
-        yield policy, [value(draw(coins=SeededCoins(seed * runs + run)).slate) for run in range(runs)]
+        yield policy, [value(draw(rng=SeededSource(seed * runs + run)).slate) for run in range(runs)]
     yield "random", [value(rng.choice(users.n_items, slots, replace=False)) for _ in range(runs)]
 
 
@@ -214,7 +214,7 @@ def within(corners: Floats, points: Floats) -> Floats:
     return inside
 
 
-def shown(cells: dict[str, list[float]], facts: dict[str, float]) -> dict[str, Any]:
+def shown(cells: dict[str, list[float]], spec: dict[str, float]) -> dict[str, Any]:
     """What the picture shows, a panel for each task: title, means and half widths of 95 % intervals, printed means."""
     panels: list[dict[str, Any]] = [
         {
@@ -228,7 +228,7 @@ def shown(cells: dict[str, list[float]], facts: dict[str, float]) -> dict[str, A
         }
         for place, slots in enumerate(SLOTS)
     ]
-    large = {policy: [facts[policy], facts.get(f"{policy} ±", 0.0)] for policy in POLICIES if policy in facts}
+    large = {policy: [spec[policy], spec.get(f"{policy} ±", 0.0)] for policy in POLICIES if policy in spec}
     title = f"{MANY_SLOTS} of 1,000 sites, ε = {MANY_EPSILON:g} (2026)"
     return {"panels": [*panels, {"title": title, "here": large, "printed": {}}]}
 

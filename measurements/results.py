@@ -26,7 +26,7 @@ class Kept:
     """How many runs each cell has; 0 where nothing is left to luck, or the seed stands in the command."""
     cells: dict[str, list[float]] = field(default_factory=dict)
     """By what was run, as "private 0.1", the value of every seed from 0 on."""
-    facts: dict[str, float] = field(default_factory=dict)
+    spec: dict[str, float] = field(default_factory=dict)
     """Single numbers, such as what greedy earns."""
     rows: dict[str, list[str]] = field(default_factory=dict)
     """Rows of a table as they are printed, where there are no seeds to average over."""
@@ -49,7 +49,7 @@ def write_results(results: Results, path: Path = RESULTS) -> None:
     entries = []
     for name, kept in results.items():
         parts = [f'    "command": {json.dumps(kept.command)}', f'    "seeds": {kept.seeds}']
-        for part in ("cells", "facts", "rows", "drawn"):
+        for part in ("cells", "spec", "rows", "drawn"):
             if held := getattr(kept, part):
                 lines = [f"      {json.dumps(key)}: {json.dumps(value)}" for key, value in held.items()]
                 parts.append(f'    "{part}": {{\n' + ",\n".join(lines) + "\n    }")

@@ -63,12 +63,12 @@ def _simulated(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
 
 
 def simulation(folder: Path, command: str, seeds: int) -> Kept:
-    """What a finished simulation in this folder came to: payoffs as shares of greedy's."""
+    """What a finished simulation in this folder came to: rewards as shares of greedy's."""
     result = json.loads((folder / "simulation.json").read_text())
-    greedy, payoffs = result["benchmarks"]["greedy"], dict[str, dict[int, float]]()
+    greedy, rewards = result["benchmarks"]["greedy"], dict[str, dict[int, float]]()
     for run in result["results"]:
-        payoffs.setdefault(cell(run), {})[run["seed"]] = run["mean_payoff"] / greedy
-    cells = {key: rounded(runs[seed] for seed in range(seeds)) for key, runs in payoffs.items()}
+        rewards.setdefault(cell(run), {})[run["seed"]] = run["mean_reward"] / greedy
+    cells = {key: rounded(runs[seed] for seed in range(seeds)) for key, runs in rewards.items()}
     return Kept(command, seeds, cells, {"greedy": round(greedy, 4)})
 
 
@@ -105,8 +105,8 @@ def typed(command: str, *more: str, jobs: int | None = None) -> None:
 
 
 def _continuous(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
-    cells, facts = continuous.measure(OUT / f"{entry.name}.jsonl", seeds, jobs)
-    return Kept(entry.command(seeds), seeds, cells, facts)
+    cells, spec = continuous.measure(OUT / f"{entry.name}.jsonl", seeds, jobs)
+    return Kept(entry.command(seeds), seeds, cells, spec)
 
 
 def _audited(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
@@ -123,9 +123,9 @@ def _audited(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
     if not result["passed"]:
         say(f"{entry.name}: THE AUDIT FAILED. {', '.join(result['violations'])}.")
     runs = sum(finding["runs"] for finding in result["findings"])
-    facts = {"runs": runs, "passed": int(result["passed"])}
+    spec = {"runs": runs, "passed": int(result["passed"])}
     rows, drawn = audit_rows(result["findings"]), audit_drawn(result)
-    return Kept(entry.command(seeds), 0, rows=rows, facts=facts, drawn=drawn)
+    return Kept(entry.command(seeds), 0, rows=rows, spec=spec, drawn=drawn)
 
 
 def closest(findings: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
@@ -204,8 +204,8 @@ def plan_drawn(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _published(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
-    cells, facts = published.measure(seeds)
-    result = Kept(entry.command(seeds), seeds, cells, facts)
+    cells, spec = published.measure(seeds)
+    result = Kept(entry.command(seeds), seeds, cells, spec)
     say(published_table({entry.name: result}))
     return result
 

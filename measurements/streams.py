@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from diminuendo import BestMatch, NoisyOr, People
+from diminuendo import BestMatch, NoisyOr, Users
 from diminuendo.objectives import Family
 from diminuendo.streams import read_baskets, read_ratings
 from diminuendo.streams.synthetic import taste_groups
@@ -31,37 +31,35 @@ FILES = Path("out") / "streams"
 
 
 class MissingData(Exception):
-    """A file with real people is not on this machine, or is not the one that was measured."""
+    """A file with real users is not on this machine, or is not the one that was measured."""
 
 
 class Recipe(NamedTuple):
     """How a stream is made, and of which file, where it is real."""
 
-    make: Callable[[], People]
+    make: Callable[[], Users]
     source: Path | None = None
     sha256: str | None = None
     """The checksum of the source, where results are only comparable if it is exactly this file."""
 
 
-def groceries() -> People:
+def groceries() -> Users:
     """Till receipts of one shop."""
     return read_baskets(GROCERIES, n_items=169)
 
 
-def movielens(top: int) -> People:
+def movielens(top: int) -> Users:
     """Film ratings, a tenth of a click per star, on the `top` most rated films."""
     columns = ("userId", "movieId", "rating")
-    everything = read_ratings(MOVIELENS, columns=columns, scale=(0, 10), round="person").matrices[0]
+    everything = read_ratings(MOVIELENS, columns=columns, scale=(0, 10), round="user").matrices[0]
     popular = np.sort(np.argsort(-np.bincount(everything.indices), kind="stable")[:top])
-    return People(NoisyOr(), sparse.csr_array(everything[:, popular]), name=f"movielens-{top}")
+    return Users(NoisyOr(), sparse.csr_array(everything[:, popular]), name=f"movielens-{top}")
 
 
 def held_out(file: str, family: Family, sha256: str) -> Recipe:
     """A stream on which no constant was chosen. tests/reference/README.md says how its file was made."""
     source = FOLDER / "heldout" / file
-    return Recipe(
-        lambda: People(family, sparse.load_npz(source), name=file.partition(".")[0]), source, sha256
-    )
+    return Recipe(lambda: Users(family, sparse.load_npz(source), name=file.partition(".")[0]), source, sha256)
 
 
 RECIPES = {
@@ -102,7 +100,7 @@ def check_source(name: str, source: Path | None, sha256: str | None) -> None:
 
 
 def write_stream(name: str, path: Path) -> Path:
-    """Write the stream to a file that ends in .npz: row = person, column = item."""
+    """Write the stream to a file that ends in .npz: row = user, column = item."""
     make, source, sha256 = RECIPES[name]
     check_source(name, source, sha256)
     (matrix,) = make().matrices

@@ -22,9 +22,9 @@ FULL = {
     "full-movielens": "MovieLens: 671 users, 300 films †",
 }
 LESS = {
-    "payoffs-taste-groups": "rewards, taste groups: 300,000 simulated users, 50 items",
-    "payoffs-uber": "rewards, Uber: 65,000 pickups, 150 depots",
-    "payoffs-msweb": "rewards, MSWeb: 32,711 visitors, 294 areas",
+    "rewards-taste-groups": "rewards, taste groups: 300,000 simulated users, 50 items",
+    "rewards-uber": "rewards, Uber: 65,000 pickups, 150 depots",
+    "rewards-msweb": "rewards, MSWeb: 32,711 visitors, 294 areas",
     "clicks-msweb": "clicks, MSWeb",
     "clicks-groceries": "clicks, groceries: 9,835 baskets, 169 products",
     "clicks-uber": "clicks, Uber: 20,000 pickups, 150 depots",
@@ -34,9 +34,9 @@ HELD_OUT = {
     "held-out-retail": "retail: 88,162 baskets, 500 products",
     "held-out-jester5k": "Jester: 5,000 readers, 100 jokes",
     "held-out-uk-accidents": "road accidents: 20,000 accidents, 300 depots",
-    "held-out-payoffs-retail": "rewards, retail",
-    "held-out-payoffs-jester5k": "rewards, Jester",
-    "held-out-payoffs-uk-accidents": "rewards, road accidents",
+    "held-out-rewards-retail": "rewards, retail",
+    "held-out-rewards-jester5k": "rewards, Jester",
+    "held-out-rewards-uk-accidents": "rewards, road accidents",
     "held-out-clicks-retail": "clicks, retail",
     "held-out-clicks-jester5k": "clicks, Jester",
     "held-out-clicks-uk-accidents": "clicks, road accidents",
@@ -75,8 +75,8 @@ FRONT = (
         "yardstick-clicks-uk-accidents",
         "clicks, accidents †: 20,000 accidents, 300 depots",
     ),
-    Compared("payoffs-msweb", "yardstick-payoffs-msweb", "one reward per slate, MSWeb"),
-    Compared("held-out-payoffs-retail", "yardstick-payoffs-retail", "one reward per slate, retail †"),
+    Compared("rewards-msweb", "yardstick-rewards-msweb", "one reward per slate, MSWeb"),
+    Compared("held-out-rewards-retail", "yardstick-rewards-retail", "one reward per slate, retail †"),
     Compared("full-msweb", "yardstick-full-msweb", "full information, MSWeb"),
     Compared("held-out-retail", "yardstick-full-retail", "full information, retail †"),
 )
@@ -138,9 +138,9 @@ def shares(rows: dict[str, str], caption: str) -> Callable[[Results], str]:
             "| stream | epsilon 1 | median | worst | epsilon .1 | median | worst | random |",
             "|---|---|---|---|---|---|---|---|",
         ]
-        for name, people in rows.items():
+        for name, users in rows.items():
             cells = results[name].cells
-            parts = [people]
+            parts = [users]
             for epsilon in ("1", "0.1"):
                 values = cells[f"private {epsilon}"]
                 parts += [mean(values), number(float(np.median(values))), number(min(values))]
@@ -188,8 +188,8 @@ def contexts(results: Results) -> str:
         "slate per context | worst |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for name, people in CONTEXTS.items():
-        cells, parts = results[name].cells, [people]
+    for name, users in CONTEXTS.items():
+        cells, parts = results[name].cells, [users]
         for epsilon in ("1", "0.1"):
             for learner in ("private-no-contexts", "private"):
                 values = cells[f"{learner} {epsilon}"]
@@ -221,7 +221,7 @@ def demo(results: Results) -> str:
             "```",
             "",
             "The reward is the share of visitors who were shown something they wanted. The table divides it by "
-            f"{number(kept.facts['greedy'], 4)}, the reward of greedy selection when it knows all visitors beforehand;",
+            f"{number(kept.spec['greedy'], 4)}, the reward of greedy selection when it knows all visitors beforehand;",
             f"no five areas do better (proved). Means of {kept.seeds} runs, ± 95 % (`{kept.command}`; without "
             f"`--seeds` it makes five). The worst run of `private` earns {', '.join(worst[:-1])} and {worst[-1]}.",
             "",
@@ -232,12 +232,12 @@ def demo(results: Results) -> str:
 def paper_warning(results: Results) -> str:
     """What the paper's constants earn, within the warning against them."""
     kept = results["paper-constants"]
-    greedy, at = kept.facts["greedy"], kept.cells
+    greedy, at = kept.spec["greedy"], kept.cells
     paper, tight, chance = (
         number(greedy * float(np.mean(at[cell]))) for cell in ("paper 1", "fi-dp 1", "random")
     )
     return (
-        f"means of {kept.seeds} runs) Algorithm 2 with the printed rate earns {paper} per person, random slates "
+        f"means of {kept.seeds} runs) Algorithm 2 with the printed rate earns {paper} per user, random slates "
         f"{chance}, greedy in hindsight {number(greedy)}, and the same algorithm with the largest rate that the same "
         f"guarantee allows {tight}"
     )
@@ -265,8 +265,8 @@ def continuous(results: Results) -> str:
         f"The picture is one synthetic stream, T = 4,000: means of {kept.seeds} seeds, and in brackets the worst, as "
         "shares of the best fixed point found in hindsight (`examples/continuous.py`, over all seeds by "
         f"`{kept.command}`). Spreading the budget evenly, without learning, earns "
-        f"{number(kept.facts['spread evenly'], 2)}; without privacy boosted ascent earns {without} and Algorithm 4 "
-        f"{number(kept.facts['Algorithm 4, not private'], 2)}:",
+        f"{number(kept.spec['spread evenly'], 2)}; without privacy boosted ascent earns {without} and Algorithm 4 "
+        f"{number(kept.spec['Algorithm 4, not private'], 2)}:",
         "",
         "| epsilon | .1 | .3 | 1 | 3 | 10 |",
         "|---|---|---|---|---|---|",
@@ -338,8 +338,8 @@ def published(results: Results) -> str:
                 _value(*mean_and_band(runs_of)) if runs_of else "-",
                 f"{printed[place]:.2f}" if printed else "-",
             ]
-        large = kept.facts.get(policy)
-        parts.append("-" if large is None else _value(large, kept.facts.get(f"{policy} ±", np.nan)))
+        large = kept.spec.get(policy)
+        parts.append("-" if large is None else _value(large, kept.spec.get(f"{policy} ±", np.nan)))
         lines.append(f"| {' | '.join(parts)} |")
     small = papers.rates(papers.EPSILON, papers.DELTA, slots[0])
     many = papers.rates(papers.MANY_EPSILON, papers.MANY**-1.5, papers.MANY_SLOTS)

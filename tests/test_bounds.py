@@ -40,5 +40,5 @@ def test_kernels_do_not_read_past_an_array(cache: pytest.Cache) -> None:
 
 
 @pytest.mark.slow
-def test_no_kernel_does_whatever_the_family_of_people(tmp_path: Path) -> None:
+def test_no_kernel_does_whatever_the_family_of_users(tmp_path: Path) -> None:
     assert run_bounded(tmp_path, "--families", *LEARNERS) == list(LEARNERS)

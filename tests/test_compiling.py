@@ -78,7 +78,7 @@ def test_bars_show_it_where_there_is_a_terminal(terminal: bool, monkeypatch: pyt
     monkeypatch.setattr(screen, "errors", Console(file=file, width=120, force_terminal=terminal))
     before: list[str | None] = []
     with reported_by(before.append), screen.progress_bars() as bars:
-        bars("people", 10)(10)
+        bars("users", 10)(10)
         compile_two_kernels()
     assert ("compiling for this machine, kept for next time: kernel 2" in file.getvalue()) == terminal
     assert before == ([] if terminal else ["first", None, "second", None])

@@ -1,4 +1,4 @@
-"""Decisions come back as they went: through JSON, JavaScript and other people's hands, or it is said that not."""
+"""Decisions come back as they went: through JSON, JavaScript and other users's hands, or it is said that not."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diminuendo import Decision, Learner, OverlapGreedy, SeededCoins, SlateClicks, SystemCoins, person
+from diminuendo import Decision, Learner, OverlapGreedy, SeededSource, SlateClicks, SystemSource, user
 from diminuendo.errors import InvalidInput
 from diminuendo.evaluate import Log
 from diminuendo.objectives import NoisyOr
-from diminuendo.randomness.coins import life_of
-from diminuendo.types import LARGEST_KEPT, LARGEST_LIFE, Ticket, sound
+from diminuendo.randomness.sources import incarnation_of
+from diminuendo.types import LARGEST_INCARNATION, LARGEST_KEPT, Ticket, sound
 
 N_ITEMS, SLOTS = 12, 3
 WIDE = 2**62 + 1
@@ -28,7 +28,7 @@ decisions = st.builds(
     st.lists(items, unique=True, max_size=20).map(tuple),
     st.none() | st.tuples(items, items),
     st.none() | st.floats(0, 1),
-    st.integers(0, LARGEST_LIFE),
+    st.integers(0, LARGEST_INCARNATION),
 )
 
 
@@ -65,10 +65,10 @@ def test_floats_keep_every_number_in_it(decision: Decision) -> None:
 
 
 @given(decisions)
-def test_a_life_that_may_have_been_rounded_is_refused(decision: Decision) -> None:
+def test_a_incarnation_that_may_have_been_rounded_is_refused(decision: Decision) -> None:
     plain = json.dumps(dataclasses.asdict(decision))
     for back in (plain, through_javascript(plain), json.loads(plain, parse_int=float)):
-        if decision.life <= LARGEST_KEPT:
+        if decision.incarnation <= LARGEST_KEPT:
             assert Decision.from_json(back) == decision
         else:
             with pytest.raises(InvalidInput, match="to_json"):
@@ -78,14 +78,15 @@ def test_a_life_that_may_have_been_rounded_is_refused(decision: Decision) -> Non
 GOOD: dict[str, Any] = json.loads(Decision(3, (17_123, 4), (1, 4), 0.25, WIDE).to_json())
 BAD: list[Any] = [
     *("", "{", "[]", "null", "17123", '"17123"', "[" * 100_000, b"\xff\xfe", "NaN", "1" * 5_000, None, 17_123, [GOOD]),
-    *({}, {"round": 17_123}, {**GOOD, "17123": 1}, {name: GOOD[name] for name in GOOD if name != "life"}),
+    *({}, {"round": 17_123}, {**GOOD, "17123": 1}, {name: GOOD[name] for name in GOOD if name != "incarnation"}),
     *({**GOOD, "round": wrong} for wrong in (-1, 1.5, "17123", None, True, [3], 2**53, float("inf"), float("nan"))),
     *({**GOOD, "slate": wrong} for wrong in ("17123", 17_123, None, [17_123, 17_123], [-1], [0.5], ["17123"], [2**31])),
     *({**GOOD, "slate": wrong} for wrong in ([[17_123]], [None], [True], {1: 2})),
     *({**GOOD, "probe": wrong} for wrong in (17_123, [17_123], [1, 2, 17_123], [-1, 1], ["a", "b"], {1: 2}, "17123")),
     *({**GOOD, "propensity": wrong} for wrong in (-0.1, 1.01, float("nan"), float("inf"), "17123", True, [1])),
-    *({**GOOD, "life": wrong} for wrong in ("17123", "", "-000000000017123", "G" * 16, "f" * 16, "0" * 15)),
-    *({**GOOD, "life": wrong} for wrong in (float(WIDE), WIDE, -1, None, True, 1.5, [1], "0" * 17, "\u0660" * 16)),
+    *({**GOOD, "incarnation": wrong} for wrong in ("17123", "", "-000000000017123", "G" * 16, "f" * 16, "0" * 15)),
+    *({**GOOD, "incarnation": wrong} for wrong in (float(WIDE), WIDE, -1, None, True, 1.5, [1], "0" * 17,
+    "\u0660" * 16)),
 ]  # fmt: skip
 
 
@@ -101,14 +102,14 @@ def test_what_is_malformed_is_refused_and_not_repeated(wrong: Any) -> None:
 
 
 def test_what_may_be_left_out() -> None:
-    short = {name: GOOD[name] for name in ("round", "slate", "life")}
-    assert Decision.from_json(short) == Decision(3, (17_123, 4), life=WIDE)
+    short = {name: GOOD[name] for name in ("round", "slate", "incarnation")}
+    assert Decision.from_json(short) == Decision(3, (17_123, 4), incarnation=WIDE)
     with pytest.raises(InvalidInput, match="round"):
         Decision(2**53, (1,)).to_json()
 
 
 def clicks(seed: int = WIDE) -> Learner:
-    return SlateClicks(N_ITEMS, SLOTS, horizon=1_000, epsilon=1.0, coins=SeededCoins(seed))
+    return SlateClicks(N_ITEMS, SLOTS, horizon=1_000, epsilon=1.0, rng=SeededSource(seed))
 
 
 def learned(learner: Learner, decision: Any, answer: Any) -> bool:
@@ -125,27 +126,27 @@ def test_asdict_and_back_is_an_answer() -> None:
     record = json.loads(json.dumps(dataclasses.asdict(decision)))
     assert isinstance(record["slate"], list)
     assert learned(by_hand, Decision(**record), 1)
-    assert learned(learner, Decision(**(record | {"round": 0.0, "life": 7.0})), 1)
+    assert learned(learner, Decision(**(record | {"round": 0.0, "incarnation": 7.0})), 1)
     assert learner.snapshot() == by_hand.snapshot()
 
 
-def test_an_answer_to_a_rounded_life_is_an_error_whoever_answered() -> None:
+def test_an_answer_to_a_rounded_incarnation_is_an_error_whoever_answered() -> None:
     """As it would be of a learner of before, whose lives had 63 bits, or one that is seeded."""
     learner = clicks()
     decision = learner.choose()
-    assert decision.life == WIDE
+    assert decision.incarnation == WIDE
     rounded = Decision.from_json(decision.to_json())
     record = json.loads(through_javascript(json.dumps(dataclasses.asdict(rounded))))
-    assert record["life"] != decision.life
-    for life in (record["life"], float(record["life"])):
-        wrong = Decision(**(record | {"life": life}))
+    assert record["incarnation"] != decision.incarnation
+    for incarnation in (record["incarnation"], float(record["incarnation"])):
+        wrong = Decision(**(record | {"incarnation": incarnation}))
         for _ in range(2):
             before = learner.snapshot()
             with pytest.raises(InvalidInput, match="to_json"):
                 learner.observe(wrong, 1)
             assert learner.snapshot() == before
             learner.observe(decision, 1)
-    assert learner.unknown_lives == 0
+    assert learner.unmatched_responses == 0
 
 
 @pytest.mark.parametrize(
@@ -153,9 +154,9 @@ def test_an_answer_to_a_rounded_life_is_an_error_whoever_answered() -> None:
     [
         {"round": "0"},
         {"round": 0.5},
-        {"life": 2**70},
-        {"life": float(WIDE)},
-        {"life": -1},
+        {"incarnation": 2**70},
+        {"incarnation": float(WIDE)},
+        {"incarnation": -1},
         {"slate": 3},
         {"slate": {1, 2, 3}},
     ],
@@ -168,15 +169,15 @@ def test_a_malformed_decision_is_refused_at_the_door(wrong: dict[str, Any]) -> N
         with pytest.raises(InvalidInput, match="of a decision"):
             door()
     with pytest.raises(InvalidInput, match="of a decision"):
-        learner.observe(Ticket(wrong.get("round", 1.5), wrong.get("life", 0)), 1)
+        learner.observe(Ticket(wrong.get("round", 1.5), wrong.get("incarnation", 0)), 1)
     assert learned(learner, decision, 1)
 
 
-def test_lives_have_as_many_bits_as_javascript_keeps() -> None:
-    lives = {life_of(SystemCoins()) for _ in range(1_000)}
-    assert len(lives) == 1_000
-    assert LARGEST_KEPT / 2 < max(lives) <= LARGEST_KEPT
-    assert life_of(SeededCoins(WIDE)) == WIDE
+def test_incarnations_have_as_many_bits_as_javascript_keeps() -> None:
+    incarnations = {incarnation_of(SystemSource()) for _ in range(1_000)}
+    assert len(incarnations) == 1_000
+    assert LARGEST_KEPT / 2 < max(incarnations) <= LARGEST_KEPT
+    assert incarnation_of(SeededSource(WIDE)) == WIDE
 
 
 def test_a_log_knows_a_decision_that_came_back() -> None:
@@ -184,7 +185,7 @@ def test_a_log_knows_a_decision_that_came_back() -> None:
     log.add(decision)
     log.answer(Decision.from_json(decision.to_json()), 1.0)
     log.answer(dataclasses.replace(decision, slate=list(decision.slate)), 0.0)  # type: ignore[arg-type]
-    assert log.payoffs.tolist() == [1.0]
+    assert log.rewards.tolist() == [1.0]
 
 
 def test_answers_to_what_a_crash_lost_are_counted_for_the_operator_alone() -> None:
@@ -195,23 +196,23 @@ def test_answers_to_what_a_crash_lost_are_counted_for_the_operator_alone() -> No
     gone = [lost.choose() for _ in range(5)]
     again = OverlapGreedy.restore(snapshot)
     here = [again.choose() for _ in range(3)]
-    wishes = person(NoisyOr(), {1: 0.5}, n_items=N_ITEMS)
+    wishes = user(NoisyOr(), {1: 0.5}, n_items=N_ITEMS)
     before = again.snapshot()
     for number, decision in enumerate(gone, start=1):
         again.observe(
             decision, wishes
         )  # no error, whichever slate was shown and whether its round came again
-        assert again.unknown_lives == number
+        assert again.unmatched_responses == number
     assert again.snapshot() == before
     assert "5" not in repr(again).replace("3 of 12 items, 8 rounds", "")
     for decision in (*kept, *here):
         assert learned(again, decision, wishes)
-    assert again.unknown_lives == 5
-    assert OverlapGreedy.restore(again.snapshot()).unknown_lives == 0
+    assert again.unmatched_responses == 5
+    assert OverlapGreedy.restore(again.snapshot()).unmatched_responses == 0
 
 
 def test_a_ticket_that_came_too_late_looks_like_any_other() -> None:
-    learner = SlateClicks(N_ITEMS, SLOTS, horizon=1_000, epsilon=1.0, patience=4, coins=SeededCoins(7))
+    learner = SlateClicks(N_ITEMS, SLOTS, horizon=1_000, epsilon=1.0, feedback_window=4, rng=SeededSource(7))
     first = learner.choose()
     for _ in range(6):
         learner.choose()
@@ -220,4 +221,4 @@ def test_a_ticket_that_came_too_late_looks_like_any_other() -> None:
         learner.observe(first.ticket, click)
     learner.observe_many([first.ticket, first], [0, 0])
     assert learner.snapshot() == before
-    assert learner.unknown_lives == 0
+    assert learner.unmatched_responses == 0

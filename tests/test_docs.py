@@ -58,7 +58,7 @@ def test_there_is_something_to_test() -> None:
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def remote_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An empty folder and a screen of 80 columns."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
@@ -67,7 +67,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         yield
 
 
-@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.usefixtures("remote_rounds")
 @pytest.mark.parametrize(
     "page", mostly_slow(RUNNABLE, set(RUNNABLE) - LONG_PAGES), ids=lambda page: str(page.relative_to(ROOT))
 )
@@ -77,7 +77,7 @@ def test_what_pages_show_runs_and_prints_what_they_say(page: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.usefixtures("remote_rounds")
 @pytest.mark.parametrize("page", LONG, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_takes_long_on_pages_runs_too(page: Path) -> None:
     _skip_where_a_program_is_missing(page)
@@ -152,7 +152,7 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.usefixtures("remote_rounds")
 @pytest.mark.parametrize(
     "example", mostly_slow(sorted(EXAMPLES), EXAMPLES - LONG_EXAMPLES), ids=lambda path: path.name
 )

@@ -32,13 +32,13 @@ EVERYTHING = [name for packages in EXTRAS.values() for name in packages]
 CORE = """
 import diminuendo, diminuendo.learners.recommend, diminuendo.continuous, diminuendo.paper, diminuendo.plan
 import diminuendo.evaluate, diminuendo.offline, diminuendo.streams
-people = diminuendo.msweb()[:20]
+users = diminuendo.msweb()[:20]
 for name in ("private", "nonprivate", "random"):
-    setting = diminuendo.Setting(people.n_items, slots=2, rounds=len(people), feedback="full", epsilon=1.0, delta=1e-6)
+    setting = diminuendo.Setting(people.n_items, slots=2, rounds=len(users), feedback="full", epsilon=1.0, delta=1e-6)
     learner = diminuendo.make(name, setting)
     decision = learner.choose()
-    learner.observe(decision, people[0])
-diminuendo.greedy(people, 2)
+    learner.observe(decision, users[0])
+diminuendo.greedy(users, 2)
 print(learner.rounds)
 """
 

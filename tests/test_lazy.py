@@ -36,9 +36,9 @@ HEAVY = [
 ]
 
 FIRST_USE = """
-people = diminuendo.msweb()[:50]
-setting = diminuendo.Setting(people.n_items, slots=2, rounds=len(people), feedback="full", epsilon=1.0, delta=1e-6)
-diminuendo.make("private", setting).replay(people)
+users = diminuendo.msweb()[:50]
+setting = diminuendo.Setting(people.n_items, slots=2, rounds=len(users), feedback="full", epsilon=1.0, delta=1e-6)
+diminuendo.make("private", setting).replay(users)
 """
 
 
@@ -54,7 +54,7 @@ def test_opening_the_package_loads_nothing_heavy() -> None:
     assert loaded("import diminuendo; dir(diminuendo); diminuendo.DiminuendoError") == set()
 
 
-def test_choosing_for_people_loads_no_files_no_plots_no_screen_and_little_of_scipy() -> None:
+def test_choosing_for_users_loads_no_files_no_plots_no_screen_and_little_of_scipy() -> None:
     assert loaded(f"import diminuendo\n{FIRST_USE}") == {"numpy", "scipy", "numba"}
 
 

@@ -25,9 +25,9 @@ from diminuendo._numba.cache import ROOT, closure, imported_names
 from diminuendo.objectives.family import _KERNELS
 
 PROGRAM = """
-from diminuendo import NoisyOr, person
+from diminuendo import NoisyOr, user
 from diminuendo.objectives.person import _value_of
-print(person(NoisyOr(), {0: 0.5}, 2).value([0]), sum(_value_of.stats.cache_hits.values()))
+print(user(NoisyOr(), {0: 0.5}, 2).value([0]), sum(_value_of.stats.cache_hits.values()))
 """
 
 NO_FOLDER = """

@@ -30,9 +30,9 @@ from diminuendo.experts.capped_simplex import ONE
 from diminuendo.extend import SlatesFromPoint, Supergradients, point_ends
 from diminuendo.learners import LEARNERS, Setting
 from diminuendo.learners.base.feedback import Objectives
-from diminuendo.objectives import Person
-from diminuendo.randomness import SeededCoins
-from diminuendo.randomness.words import PublicCoins
+from diminuendo.objectives import User
+from diminuendo.randomness import SeededSource
+from diminuendo.randomness.words import PublicSource
 from diminuendo.types import ONE_MINUS_1_OVER_E, Floats
 from tests.kit import brute
 from tests.kit.menus import read_menu
@@ -47,11 +47,11 @@ ROUNDING = 1e-12
 
 # Supergradients.
 
-Supergradient = Callable[[Person, Floats], tuple[float, Floats]]
+Supergradient = Callable[[User, Floats], tuple[float, Floats]]
 KINDS = ("noisy-or", "best-match", "coverage", "mixture")
 
 
-def shipped_supergradient(user: Person, point: Floats) -> tuple[float, Floats]:
+def shipped_supergradient(user: User, point: Floats) -> tuple[float, Floats]:
     return user.supergradient(point)
 
 
@@ -64,7 +64,7 @@ def multilinear(value: Callable[[tuple[int, ...]], float], point: Floats) -> flo
 
 
 def check_ceiling_and_sandwich(
-    found: Supergradient, user: Person, value: Callable[[tuple[int, ...]], float], point: Floats
+    found: Supergradient, user: User, value: Callable[[tuple[int, ...]], float], point: Floats
 ) -> None:
     """Theorem 2 of docs/maths/hindsight.md on every set, and Theorem J1, by enumeration."""
     level, slope = found(user, point)
@@ -86,8 +86,8 @@ def points(rng: np.random.Generator, count: int) -> Iterator[Floats]:
 
 def check_kind(kind: str, found: Supergradient, crowds: int = 12) -> None:
     rng = np.random.default_rng(5)
-    for crowd in itertools.islice(brute.tossed_crowds(kind, n_items=N_ITEMS, n_people=2), crowds):
-        for t, user in enumerate(crowd.people()):
+    for crowd in itertools.islice(brute.tossed_crowds(kind, n_items=N_ITEMS, n_users=2), crowds):
+        for t, user in enumerate(crowd.users()):
 
             def value(items: tuple[int, ...], t: int = t, crowd: brute.Crowd = crowd) -> float:
                 return float(crowd.value(t, items))
@@ -106,14 +106,14 @@ def test_two_curves_are_worth_what_is_proved(curve: str) -> None:
     rng = np.random.default_rng(3)
     for scale, point in itertools.product((0.5, 1.0, 2.5), points(rng, 20)):
         weights = rng.random(N_ITEMS)
-        user = dim.person(dim.Concave(curve, scale), dict(enumerate(weights)), N_ITEMS)
+        user = dim.user(dim.Concave(curve, scale), dict(enumerate(weights)), N_ITEMS)
         check_ceiling_and_sandwich(shipped_supergradient, user, user.value, point)
 
 
 def test_the_square_root_is_not_worth_as_much() -> None:
     """As docs/maths/osm.md says; so the sandwich is no check that everything passes."""
     weights, point = np.concatenate([[1.0], np.full(2000, 1e-8)]), np.concatenate([[0.3], np.ones(2000)])
-    user = dim.person(dim.Concave("sqrt", 1.0), dict(enumerate(weights)), 2001)
+    user = dim.user(dim.Concave("sqrt", 1.0), dict(enumerate(weights)), 2001)
     level, _ = user.supergradient(point)
     mean = 0.3 * user.value(range(2001)) + 0.7 * user.value(range(1, 2001))
     assert mean < ONE_MINUS_1_OVER_E * level
@@ -140,7 +140,7 @@ def test_slips_in_supergradients_are_found(slip: str) -> None:
         check_kind("noisy-or", SLIPS[slip])
 
 
-def relaxation(user: Person, weights: Floats, marks: Floats, point: Floats) -> float:
+def relaxation(user: User, weights: Floats, marks: Floats, point: Floats) -> float:
     """The concave forms of docs/maths/hindsight.md, Theorem 3, written out."""
     if isinstance(user.family, dim.NoisyOr):
         open_ = weights < 1
@@ -163,7 +163,7 @@ def check_slopes(found: Supergradient, family: str) -> None:
         weights = rng.random(N_ITEMS) * (rng.random(N_ITEMS) < 0.8)
         weights = rng.dirichlet(np.ones(4)) if family == "coverage" else np.where(weights > 0.9, 1.0, weights)
         families = {"noisy-or": dim.NoisyOr(), "best-match": dim.BestMatch(), "coverage": dim.Coverage(marks)}
-        user = dim.person(families[family], dict(enumerate(weights)), N_ITEMS)
+        user = dim.user(families[family], dict(enumerate(weights)), N_ITEMS)
         point = 0.05 + 0.9 * rng.random(N_ITEMS)
         level, slope = found(user, point)
         here = relaxation(user, weights, marks, point)
@@ -198,7 +198,7 @@ def test_slips_in_slopes_are_found(slip: str) -> None:
 
 @pytest.mark.parametrize("point", [[0.5], [0.5, 1.5, 0.0], [0.1, np.nan, 0.0], "abc"])
 def test_points_are_checked(point: Any) -> None:
-    user = dim.person(dim.NoisyOr(), {0: 0.5}, 3)
+    user = dim.user(dim.NoisyOr(), {0: 0.5}, 3)
     with pytest.raises(InvalidInput, match="point"):
         user.supergradient(point)
 
@@ -245,13 +245,13 @@ def test_the_law_of_slates_by_enumeration() -> None:
 
 
 def test_slates_follow_the_law() -> None:
-    menu, coins, done = menu_of(POINT, 3), PublicCoins(SeededCoins(4), size=64), 0
+    menu, rng, done = menu_of(POINT, 3), PublicSource(SeededSource(4), size=64), 0
     slates, probes = np.zeros((30_000, 3), dtype=np.int32), np.zeros((30_000, 3), dtype=np.int32)
     chooser = menu.chooser()
     while done < len(slates):
-        done += chooser.draw(done, slates[done:], probes[done:], coins.view)
+        done += chooser.draw(done, slates[done:], probes[done:], rng.view)
         if done < len(slates):
-            coins.resume()
+            rng.resume()
     law = law_of(menu)
     names = list(law)
     place = {row: i for i, row in enumerate(names)}
@@ -333,20 +333,20 @@ def test_functions_are_shown_something_else_than_rows(
         check_replay_is_the_loop_on_functions_too(case)
 
 
-def regret_of(name: str, users: dim.People, **options: Any) -> tuple[float, float]:
+def regret_of(name: str, users: dim.Users, **options: Any) -> tuple[float, float]:
     """To (1 - 1/e) of the best slate, and what is proved."""
     setting = Setting(users.n_items, 3, len(users), "full", epsilon=20.0)
-    learner = LEARNERS[name].for_setting(setting, coins=dim.SeededCoins(2), **options)
+    learner = LEARNERS[name].for_setting(setting, rng=dim.SeededSource(2), **options)
     bound = learner.policy.regret_bound()
     assert bound is not None
     best = dim.optimum(users, 3).lower * len(users)
     return ONE_MINUS_1_OVER_E * best - float(users.values(learner.replay(users)).sum()), bound
 
 
-def crowd(rounds: int = 3000, n_items: int = 12) -> dim.People:
+def crowd(rounds: int = 3000, n_items: int = 12) -> dim.Users:
     """Users who want one of four items, and never one of the others."""
     wanted = np.random.default_rng(1).integers(4, size=rounds)
-    return dim.People(dim.NoisyOr(), (0.9 * np.eye(n_items)[wanted],), n_items)
+    return dim.Users(dim.NoisyOr(), (0.9 * np.eye(n_items)[wanted],), n_items)
 
 
 @pytest.mark.parametrize(("name", "options"), [("osm", {"batches": 3000}), ("osm-dp", {"length": 5.0})])
@@ -366,7 +366,7 @@ def test_no_bound_is_claimed_where_none_is_proved(plugin: Callable[..., None]) -
     plugin()
     make = LEARNERS["osm-dp"].for_setting
     assert make(Setting(12, 3, 500, "full")).policy.regret_bound() is None  # clipped to length 1
-    assert make(Setting(12, 3, 500, "full", patience=5), length=5.0).policy.regret_bound() is None
+    assert make(Setting(12, 3, 500, "full", feedback_window=5), length=5.0).policy.regret_bound() is None
 
 
 def test_the_audit_finds_nothing_and_is_not_blind(plugin: Callable[..., None]) -> None:
@@ -398,7 +398,7 @@ def test_whatever_is_said_counts_as_numbers_in_the_unit_interval() -> None:
     def ends() -> float:
         raise ValueError("secret")
 
-    user = dim.person(dim.NoisyOr(), {0: 0.5, 2: 1.0}, 4)
+    user = dim.user(dim.NoisyOr(), {0: 0.5, 2: 1.0}, 4)
     slope = reader(Frame(), decision, user)
     np.testing.assert_array_equal(slope, user.supergradient(np.full(4, 0.5))[1])
     assert (reader(Frame(), decision, dim.Oracle(lambda items: ends(), 4)) == 0).all()
@@ -406,7 +406,7 @@ def test_whatever_is_said_counts_as_numbers_in_the_unit_interval() -> None:
     np.testing.assert_array_equal(seen, np.full(4, 0.25))
     assert reader.kinds == Objectives.kinds
     with pytest.raises(InvalidInput):
-        reader(Frame(), decision, dim.person(dim.NoisyOr(), {0: 0.5}, 5))
+        reader(Frame(), decision, dim.user(dim.NoisyOr(), {0: 0.5}, 5))
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from diminuendo import LEARNERS, SeededCoins, Setting
+from diminuendo import LEARNERS, SeededSource, Setting
 from diminuendo.errors import OutOfRange
 from diminuendo.learners.random_slates import RandomPolicy
 from diminuendo.learners.recommend import RULES, preferred
@@ -40,7 +40,7 @@ def test_the_rules_read_from_the_top() -> None:
         ("slate-clicks", Setting(50, 5, 10_000, "click", 1.0, 0.0), False),
     }
     for expected, setting, store in cases:
-        rule = preferred(setting, LEARNERS, store_people=store)
+        rule = preferred(setting, LEARNERS, store_users=store)
         assert (None if rule is None else rule.learner) == expected
     assert preferred(FULL, {}) is None
     rule = preferred(FULL, {name: LEARNERS[name] for name in everybody - {"overlap-greedy"}})
@@ -54,7 +54,7 @@ def test_a_rule_goes_before_a_bound_unless_a_bound_is_wanted() -> None:
     assert pick(result, FULL)[0] == "overlap-greedy"
     name, why = pick(result, FULL, adversarial=True)
     assert name == "better"
-    assert "0.080 per person" in why
+    assert "0.080 per user" in why
     assert "overlap-greedy loses less" in why
 
 
@@ -67,11 +67,11 @@ def test_what_is_not_private_enough_is_never_taken() -> None:
     assert pick([made_up("overlap-greedy", None, epsilon=1.5), fine], FULL)[0] == "fine"
 
 
-def test_who_keeps_people_is_not_taken_where_that_is_not_allowed() -> None:
+def test_who_keeps_users_is_not_taken_where_that_is_not_allowed() -> None:
     keeps, sums = made_up("epoch-greedy", 10.0), made_up("sums", 900.0)
     assert pick([keeps, sums], FULL, adversarial=True)[0] == "epoch-greedy"
-    assert pick([keeps, sums], FULL, adversarial=True, store_people=False)[0] == "sums"
-    name, why = pick([keeps], FULL, store_people=False)
+    assert pick([keeps, sums], FULL, adversarial=True, store_users=False)[0] == "sums"
+    name, why = pick([keeps], FULL, store_users=False)
     assert name == "random"
     assert "keeps nobody" in why
 
@@ -86,38 +86,38 @@ def test_every_wish_is_granted_or_refused(feedback: str, delta: float) -> None:
             10_000,
             delta=delta,
             feedback=feedback,  # type: ignore[arg-type]
-            store_people=store,
+            store_users=store,
             adversarial=adversarial,
         )
         taken = result[result.recommended]
         assert taken.keeps_to(result.setting)
-        assert store or not LEARNERS[taken.name].advice.keeps_people
+        assert store or not LEARNERS[taken.name].advice.keeps_users
         if adversarial and taken.name != "random":
             others = [
                 one for one in result.candidates if one.keeps_to(result.setting) and one.bound is not None
             ]
-            allowed = [one.bound for one in others if store or not LEARNERS[one.name].advice.keeps_people]
+            allowed = [one.bound for one in others if store or not LEARNERS[one.name].advice.keeps_users]
             assert taken.bound == min(bound for bound in allowed if bound is not None)
         assert result.why.count(". ") + result.why.endswith(".") >= 2, "two sentences"
 
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_what_is_kept_is_what_the_catalogue_says(name: str) -> None:
-    """A snapshot grows with the number of people exactly where people are kept; what was published does not count."""
-    kind, people = LEARNERS[name], taste_groups(400, 12, groups=3, items_per_group=4)
+    """A snapshot grows with the number of users exactly where users are kept; what was published does not count."""
+    kind, users = LEARNERS[name], taste_groups(400, 12, groups=3, items_per_group=4)
     delta = 0.0 if LEARNERS[name].advice.guarantee == "(ε, 0)" else 1e-6
     sizes = []
     for rounds in (30, 390):
         setting = Setting(12, 2, 400, "full" if "full" in kind.reads else "bandit", 1.0, delta)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OutOfRange)
-            learner = kind.for_setting(setting, coins=SeededCoins(1))
-        learner.replay(people[:rounds])
+            learner = kind.for_setting(setting, rng=SeededSource(1))
+        learner.replay(users[:rounds])
         policy = getattr(learner, "policy", None)
         published = policy.planner.posterior.arrays() if isinstance(policy, SlatePolicy) else {}
         sizes.append(len(learner.snapshot()) - sum(part.nbytes for part in published.values()))
-    # A number for each of 360 more people, or one for each of the last few dozen, is more than headers ever grow.
-    assert (sizes[1] - sizes[0] > 400) == LEARNERS[name].advice.keeps_people
+    # A number for each of 360 more users, or one for each of the last few dozen, is more than headers ever grow.
+    assert (sizes[1] - sizes[0] > 400) == LEARNERS[name].advice.keeps_users
 
 
 def test_a_learner_may_carry_its_own_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def test_useless_contexts_cost_little_and_private_ones_a_little_more() -> None:
     public, private = contexts_of(20), contexts_of(20, private=True)
     assert public.noise_factor == pytest.approx(1 / math.sqrt(1 - TRIAL))
     assert private.noise_factor == pytest.approx(1 / math.sqrt((1 - TRIAL) * 0.95)), (
-        "a twentieth counts people"
+        "a twentieth counts users"
     )
     assert public.later_factor == pytest.approx(1 / math.sqrt(1 - USELESS))
     assert public.promise is None
@@ -47,28 +47,28 @@ def test_useless_contexts_cost_little_and_private_ones_a_little_more() -> None:
 @pytest.mark.parametrize(
     ("sizes", "words"),
     [
-        ((20, 24), "So many people are enough"),
+        ((20, 24), "So many users are enough"),
         ((20, 5_000), "Of the column with the most values expect little"),
-        ((5_000,), "Too few people come for a value"),
+        ((5_000,), "Too few users come for a value"),
     ],
 )
-def test_advice_follows_how_many_people_a_value_has(sizes: tuple[int, ...], words: str) -> None:
+def test_advice_follows_how_many_users_a_value_has(sizes: tuple[int, ...], words: str) -> None:
     assert words in contexts_of(*sizes).said
 
 
 def test_words_for_slates() -> None:
     said = contexts_of(20, 24).said
     assert said.startswith(
-        "20 and 24 values, public. If they say nothing about what people want, noise grows up to 1."
+        "20 and 24 values, public. If they say nothing about what users want, noise grows up to 1."
     )
     assert (
-        "after about 81 people, and often two to four times as many; on average 1,500 and 1,250 come" in said
+        "after about 81 users, and often two to four times as many; on average 1,500 and 1,250 come" in said
     )
     assert "publishes 12,936 numbers for them, about a hundredth of a second of noise" in said
 
 
 @pytest.mark.parametrize("feedback", ["bandit", "click"])
-def test_payoffs_and_clicks_have_slates_of_their_own_where_values_differ(feedback: str) -> None:
+def test_rewards_and_clicks_have_slates_of_their_own_where_values_differ(feedback: str) -> None:
     many = contexts_of(4, feedback=feedback, n_items=50, rounds=100_000)
     assert many.taken
     assert many.noise_factor is None
@@ -78,7 +78,7 @@ def test_payoffs_and_clicks_have_slates_of_their_own_where_values_differ(feedbac
     few = contexts_of(4_000, feedback=feedback, n_items=50, rounds=100_000)
     assert "leave contexts out, or join values" in few.said
     hidden = contexts_of(4, feedback=feedback, n_items=50, private=True)
-    assert "twice as large where only a payoff comes back" in hidden.said
+    assert "twice as large where only a reward comes back" in hidden.said
     assert hidden.promise is not None
     assert "in the view of all others" in hidden.promise
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from diminuendo import People, SeededCoins, Setting, greedy, make, msweb
+from diminuendo import SeededSource, Setting, Users, greedy, make, msweb
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.overlap.policy import OverlapPolicy
 from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.plan import plan
-from diminuendo.plan.model import PublicModel, assumed, half_way, payoff
-from diminuendo.plan.price import MOST_ITEMS, MOST_PEOPLE, prices, short_run
+from diminuendo.plan.model import PublicModel, assumed, half_way, reward
+from diminuendo.plan.price import MOST_ITEMS, MOST_USERS, prices, short_run
 from diminuendo.privacy import curves
 from diminuendo.types import Floats
 from tests.kit import real_data
@@ -22,7 +22,7 @@ from tests.kit.statistics import ALPHA
 from tests.learners.test_overlap_greedy import policy_of
 
 MADE_UP, REAL, LOSSES = 1.6, 2.0, 3.0
-"""Factors within which forecasts were right: half way on the model's own people (a release is 1.5 times as late as the
+"""Factors within which forecasts were right: half way on the model's own users (a release is 1.5 times as late as the
 one before), half way on real ones, and losses on real ones. The last two are what plans print."""
 
 
@@ -41,48 +41,46 @@ def test_the_model_is_what_it_says(n: int, cares: float) -> None:
     assert model.greedy(n) >= model.random(n) - 1e-12
 
 
-def test_made_up_people_follow_the_model() -> None:
+def test_made_up_users_follow_the_model() -> None:
     model = PublicModel(60, 5.0)
-    people = model.people(4_000, seed=3)
-    wants = np.sort(np.asarray(people.matrices[0].sum(axis=0)).ravel())[::-1]
-    assert set(people.matrices[0].data) == {1.0}
+    users = model.users(4_000, seed=3)
+    wants = np.sort(np.asarray(users.matrices[0].sum(axis=0)).ravel())[::-1]
+    assert set(users.matrices[0].data) == {1.0}
     spread = np.sqrt(4_000 * (model.appeal * (1 - model.appeal)).sum())
     z = float(stats.norm.isf(ALPHA / 2))
     assert abs(wants.sum() - 4_000 * 5.0) < z * spread
     assert abs(wants.sum() - 4_000 * 5.3) > z * spread, "5.3 things instead of 5 would be noticed"
-    best = greedy(people, 5).value
+    best = greedy(users, 5).value
     assert best == pytest.approx(model.greedy(5), abs=z * math.sqrt(0.25 / 4_000))
-    assert model.people(10, 0).matrices[0].shape == (10, 60)
-    assert model.people(10, 0, items=7).n_items == 7
+    assert model.users(10, 0).matrices[0].shape == (10, 60)
+    assert model.users(10, 0, items=7).n_items == 7
     np.testing.assert_array_equal(
-        model.people(50, 4).matrices[0].toarray(), model.people(50, 4).matrices[0].toarray()
+        model.users(50, 4).matrices[0].toarray(), model.users(50, 4).matrices[0].toarray()
     )
 
 
-def test_payoffs_go_from_chance_to_greedy() -> None:
+def test_rewards_go_from_chance_to_greedy() -> None:
     model = PublicModel(100, 4.0)
-    assert payoff(model, 5, 10**9, 0.0) == pytest.approx(model.greedy(5), abs=1e-3)
+    assert reward(model, 5, 10**9, 0.0) == pytest.approx(model.greedy(5), abs=1e-3)
     # 200 drawn slates, each worth at most 1 and mostly near random's .18
-    assert payoff(model, 5, 10, 1e9) == pytest.approx(model.random(5), abs=0.05)
-    by_noise = [payoff(model, 5, 1_000, deviation) for deviation in (1.0, 30.0, 100.0, 300.0)]
+    assert reward(model, 5, 10, 1e9) == pytest.approx(model.random(5), abs=0.05)
+    by_noise = [reward(model, 5, 1_000, deviation) for deviation in (1.0, 30.0, 100.0, 300.0)]
     assert by_noise == sorted(by_noise, reverse=True)
 
 
-def shown(people: People, slots: int, epsilon: float) -> tuple[OverlapPolicy, int | None, float]:
-    """The policy; after how many people its slates earn half way to hindsight, over seeds; and its mean loss."""
-    setting = Setting(people.n_items, slots, len(people), "full", epsilon, 1e-6)
-    best = greedy(people, slots).value
-    chance = float(
-        np.mean([people.values(make("random", setting, coins=SeededCoins(7)).replay(people)).mean()])
-    )
+def shown(users: Users, slots: int, epsilon: float) -> tuple[OverlapPolicy, int | None, float]:
+    """The policy; after how many users its slates earn half way to hindsight, over seeds; and its mean loss."""
+    setting = Setting(users.n_items, slots, len(users), "full", epsilon, 1e-6)
+    best = greedy(users, slots).value
+    chance = float(np.mean([users.values(make("random", setting, rng=SeededSource(7)).replay(users)).mean()]))
     rows, losses, policies = [], [], []
     for seed in range(5):
-        learner = OverlapGreedy.for_setting(setting, coins=SeededCoins(seed))
+        learner = OverlapGreedy.for_setting(setting, rng=SeededSource(seed))
         policy = policy_of(learner)
         policies.append(policy)
-        slates, begins = learner.replay(people), policy.plan.schedule.ends[:-1]
-        losses.append(1 - people.values(slates).mean() / best)
-        rows.append([people.values(slates[begin]).mean() for begin in begins])
+        slates, begins = learner.replay(users), policy.plan.schedule.ends[:-1]
+        losses.append(1 - users.values(slates).mean() / best)
+        rows.append([users.values(slates[begin]).mean() for begin in begins])
     earned: Floats = np.mean(rows, axis=0)
     reached = np.flatnonzero(earned >= (chance + best) / 2)
     return policies[-1], int(begins[reached[0]]) if len(reached) else None, float(np.mean(losses))
@@ -93,9 +91,9 @@ def within(one: int | None, other: int | None, factor: float) -> bool:
 
 
 @pytest.mark.parametrize(("n", "cares", "epsilon"), [(200, 3.0, 0.05), (200, 3.0, 1.0), (500, 8.0, 0.1)])
-def test_half_way_on_made_up_people(n: int, cares: float, epsilon: float) -> None:
+def test_half_way_on_made_up_users(n: int, cares: float, epsilon: float) -> None:
     model = PublicModel(n, cares)
-    policy, actual, _ = shown(model.people(6_000, seed=11), 5, epsilon)
+    policy, actual, _ = shown(model.users(6_000, seed=11), 5, epsilon)
     assert within(half_way(policy.plan, model, 5), actual, MADE_UP)
 
 
@@ -104,14 +102,14 @@ def test_half_way_on_made_up_people(n: int, cares: float, epsilon: float) -> Non
     "name", [pytest.param(name, marks=real_data.needs(name)) for name in ("msweb", "groceries", "uber")]
 )
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
-def test_half_way_and_loss_on_real_people(name: str, epsilon: float) -> None:
-    people, cares = {
+def test_half_way_and_loss_on_real_users(name: str, epsilon: float) -> None:
+    users, cares = {
         "msweb": lambda: (msweb(), 3.0),
         "groceries": lambda: (real_data.groceries(), 4.4),
         "uber": lambda: (real_data.uber(20_000), 15.4),
     }[name]()
-    _, actual, loss = shown(people, 5, epsilon)
-    result = plan(people.n_items, 5, len(people), epsilon=epsilon, cares_about=cares)
+    _, actual, loss = shown(users, 5, epsilon)
+    result = plan(users.n_items, 5, len(users), epsilon=epsilon, cares_about=cares)
     assert within(result.half_way, actual, REAL)
     (foretold,) = prices("overlap-greedy", result.setting, cares, epsilons=())
     assert foretold.loss / LOSSES < loss < LOSSES * foretold.loss
@@ -133,39 +131,39 @@ def test_prices_fall_with_epsilon_and_lie_below_chance() -> None:
 
 
 def test_long_runs_are_scaled_with_noise_in_proportion() -> None:
-    long = Setting(MOST_ITEMS, 5, 100 * MOST_PEOPLE, "full", 0.1, 1e-6)
+    long = Setting(MOST_ITEMS, 5, 100 * MOST_USERS, "full", 0.1, 1e-6)
     short, later, each = short_run("overlap-greedy", long)
     assert (later, each) == (0, None)
-    assert (short.n_items, short.rounds, short.delta) == (MOST_ITEMS, MOST_PEOPLE, 1e-6)
+    assert (short.n_items, short.rounds, short.delta) == (MOST_ITEMS, MOST_USERS, 1e-6)
     ratio = curves.gaussian_mu(short.epsilon, 1e-6) / curves.gaussian_mu(0.1, 1e-6)
     assert ratio == pytest.approx(100, rel=1e-6)
     draws = short_run("fi-dp", long).setting
     ratio = curves.gaussian_mu(draws.epsilon, 1e-6) / curves.gaussian_mu(0.1, 1e-6)
     assert ratio == pytest.approx(10, rel=1e-6)
-    wide = short_run("overlap-greedy", Setting(MOST_ITEMS**2, 5, MOST_PEOPLE, "full", 0.1, 1e-6)).setting
+    wide = short_run("overlap-greedy", Setting(MOST_ITEMS**2, 5, MOST_USERS, "full", 0.1, 1e-6)).setting
     ratio = curves.gaussian_mu(wide.epsilon, 1e-6) / curves.gaussian_mu(0.1, 1e-6)
     assert ratio == pytest.approx(math.sqrt(0.5), rel=1e-6)
     same = Setting(10, 2, 500, "full", 0.1, 1e-6)
     assert short_run("overlap-greedy", same).setting is same
-    pure = short_run("random", Setting(10, 2, 2 * MOST_PEOPLE, "full", 0.1, 0.0)).setting
+    pure = short_run("random", Setting(10, 2, 2 * MOST_USERS, "full", 0.1, 0.0)).setting
     assert pure.epsilon == pytest.approx(0.2)
 
 
 @pytest.mark.slow
 def test_a_scaled_run_loses_what_the_long_one_loses() -> None:
-    """Four times as many people as are simulated; the losses of both are means over a few runs."""
-    setting = Setting(100, 4, 4 * MOST_PEOPLE, "full", 0.05, 1e-6)
+    """Four times as many users as are simulated; the losses of both are means over a few runs."""
+    setting = Setting(100, 4, 4 * MOST_USERS, "full", 0.05, 1e-6)
     (short,) = prices("overlap-greedy", setting, 3.0, epsilons=())
     losses = []
     for seed in range(4):
-        people = PublicModel(100, 3.0).people(setting.rounds, seed=20 + seed)
-        learner = OverlapGreedy.for_setting(setting, coins=SeededCoins(seed))
-        losses.append(1 - people.values(learner.replay(people)).mean() / greedy(people, 4).value)
-    # With noise left as it was, four times more people would be lost on learning.
+        users = PublicModel(100, 3.0).users(setting.rounds, seed=20 + seed)
+        learner = OverlapGreedy.for_setting(setting, rng=SeededSource(seed))
+        losses.append(1 - users.values(learner.replay(users)).mean() / greedy(users, 4).value)
+    # With noise left as it was, four times more users would be lost on learning.
     assert short.loss / 2 < float(np.mean(losses)) < 2 * short.loss
 
 
-def test_what_people_care_about_is_checked() -> None:
+def test_what_users_care_about_is_checked() -> None:
     assert assumed(None, 1_000) == 4.0
     assert assumed(None, 2) == 1.0
     for wrong in (0, -1.0, 51, math.nan, "many"):

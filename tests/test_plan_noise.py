@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from diminuendo import NoisyOr, People, SeededCoins, Setting
+from diminuendo import NoisyOr, SeededSource, Setting, Users
 from diminuendo.learners import OverlapGreedy
 from diminuendo.learners.overlap import focus
 from diminuendo.learners.overlap.schedule import OverlapPlan
@@ -23,11 +23,11 @@ ITEMS, GROUPS, CARES, ROUNDS, SEEDS = 600, 100, 3, 6_000, 30
 SETTING = Setting(ITEMS, 1, ROUNDS, "full", 0.8, 1e-6)
 
 
-def people() -> People:
-    """Person t wants the three even items of group t mod 100, fully; nobody wants odd items."""
+def users() -> Users:
+    """User t wants the three even items of group t mod 100, fully; nobody wants odd items."""
     wanted = 2 * (CARES * (np.arange(ROUNDS) % GROUPS)[:, None] + np.arange(CARES))
     starts = CARES * np.arange(ROUNDS + 1)
-    return People(
+    return Users(
         NoisyOr(),
         sparse.csr_array((np.ones(CARES * ROUNDS), wanted.ravel(), starts), shape=(ROUNDS, ITEMS)),
     )
@@ -36,11 +36,11 @@ def people() -> People:
 @pytest.fixture(scope="module")
 def published() -> tuple[OverlapPlan, Floats]:
     """For each seed, what the learner holds every item's share to be after its last release; all items count alike."""
-    rows, stream = [], people()
+    rows, stream = [], users()
     with pytest.MonkeyPatch.context() as alike:
         alike.setattr(focus, "FLOOR", 1.0)
         for seed in range(SEEDS):
-            learner = OverlapGreedy.for_setting(SETTING, coins=SeededCoins(seed))
+            learner = OverlapGreedy.for_setting(SETTING, rng=SeededSource(seed))
             learner.replay(stream)
             policy = policy_of(learner)
             if (
@@ -70,7 +70,7 @@ def test_how_often_the_better_item_comes_out_ahead(published: tuple[OverlapPlan,
     plans, shares = published
     deviation, more = float(deviations(plans, CARES)[-1]), plans.schedule.ends[plans.releases - 1] / GROUPS
     ahead, pairs = int((shares[:, ::2] > shares[:, 1::2]).sum()), shares.size // 2
-    # `more` people want the even one: apart() is linear, so this is how many quantiles they are apart
+    # `more` users want the even one: apart() is linear, so this is how many quantiles they are apart
     often = stats.norm.cdf(stats.norm.ppf(SURE) * more / apart(deviation, CARES))
     assert stats.binomtest(ahead, pairs, often).pvalue > ALPHA
     for wrong in (0.9, 1.1):
@@ -78,7 +78,7 @@ def test_how_often_the_better_item_comes_out_ahead(published: tuple[OverlapPlan,
         assert stats.binomtest(ahead, pairs, often).pvalue < ALPHA, "ten percent off would be noticed"
 
 
-def test_clipping_counts_a_person_who_wants_three_things_less(
+def test_clipping_counts_a_user_who_wants_three_things_less(
     published: tuple[OverlapPlan, Floats],
 ) -> None:
     plans, shares = published
@@ -95,11 +95,11 @@ def test_clipping_counts_a_person_who_wants_three_things_less(
 def test_the_plan_says_it() -> None:
     result = plan(50, 5, 100_000, cares_about=9)
     assert result.noise is not None
-    # sqrt(2) / mu is 5.97 people at (1, 1e-6); .95 of the budget is for sums, about half of that for singles, and
-    # averages over releases of overlapping people cost a factor of about sqrt(2) more.
+    # sqrt(2) / mu is 5.97 users at (1, 1e-6); .95 of the budget is for sums, about half of that for singles, and
+    # averages over releases of overlapping users cost a factor of about sqrt(2) more.
     assert 5.97 / math.sqrt(0.95) < result.noise.deviation < 3 * 5.97
     assert result.noise.apart == pytest.approx(1.6448536 * math.sqrt(18) * result.noise.deviation)
-    assert result.noise.people < 100_000
+    assert result.noise.users < 100_000
     again = plan(50, 5, 100_000, cares_about=1, epsilon=0.1).noise
     assert again is not None
     assert 2 < again.apart / result.noise.apart < 3.5, (

@@ -1,4 +1,4 @@
-"""Plans in hits a day: computed again from the model, and silent where made-up people are not like one's own."""
+"""Plans in hits a day: computed again from the model, and silent where made-up users are not like one's own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUNNER = CliRunner()
 ASKED = ["plan", "--items", "8", "--slots", "2", "--rounds", "500", "--cares-about", "2"]
 
 
-def test_hits_are_what_made_up_people_bring(tmp_path: Path) -> None:
+def test_hits_are_what_made_up_users_bring(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     options = ["--per-day", "300", "--today-earns", "150", "--hits", "loans", "--json", str(path)]
     result = RUNNER.invoke(app, [*ASKED, *options])
@@ -69,7 +69,7 @@ def test_today_is_compared_where_the_model_can_be_like_it(today: float | None, s
     assert unlike is None if said is None else said in str(unlike)
 
 
-def test_people_unlike_the_model_are_not_compared() -> None:
+def test_users_unlike_the_model_are_not_compared() -> None:
     result = RUNNER.invoke(app, [*ASKED, "--per-day", "300", "--today-earns", "3"])
     assert result.exit_code == 0, result.output
     (heading,) = [line for line in result.output.splitlines() if "below hindsight" in line]
@@ -88,9 +88,9 @@ def test_without_a_day_plans_are_as_before() -> None:
     [
         (["--today-earns", "3"], "say how many users come in it, as --per-day"),
         (["--hits", "sales"], "say how many users come, as --per-day"),
-        (["--per-day", "300", "--today-earns", "301"], "from 0 to the 300 people who come; got 301"),
-        (["--per-day", "300", "--today-earns", "-1"], "from 0 to the 300 people who come; got -1"),
-        (["--per-day", "300", "--today-earns", "nan"], "from 0 to the 300 people who come; got nan"),
+        (["--per-day", "300", "--today-earns", "301"], "from 0 to the 300 users who come; got 301"),
+        (["--per-day", "300", "--today-earns", "-1"], "from 0 to the 300 users who come; got -1"),
+        (["--per-day", "300", "--today-earns", "nan"], "from 0 to the 300 users who come; got nan"),
         (["--per-day", "inf"], "per_day must be finite"),
     ],
 )

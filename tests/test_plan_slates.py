@@ -1,4 +1,4 @@
-"""Plans where payoffs or clicks come back: who is taken, what a first look takes, and how far off forecasts are."""
+"""Plans where rewards or clicks come back: who is taken, what a first look takes, and how far off forecasts are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from scipy import integrate, stats
 from typer.testing import CliRunner
 
-from diminuendo import LEARNERS, People, SeededCoins, Setting, greedy, make, msweb
+from diminuendo import LEARNERS, SeededSource, Setting, Users, greedy, make, msweb
 from diminuendo.cli.app import app
 from diminuendo.learners.recommend import RULES
 from diminuendo.learners.slates.policy import SlatePolicy
@@ -48,15 +48,23 @@ BOTH = pytest.mark.parametrize("feedback", list(TAKEN))
 
 @BOTH
 def test_the_same_learner_is_planned_and_made(feedback: FeedbackKind) -> None:
-    for delta, visits, store in itertools.product((0.0, 1e-6), (1, 3), (True, False)):
-        result = plan(50, 5, 10_000, delta=delta, feedback=feedback, visits=visits, store_people=store)
+    for delta, max_rounds_per_user, store in itertools.product((0.0, 1e-6), (1, 3), (True, False)):
+        result = plan(
+            50,
+            5,
+            10_000,
+            delta=delta,
+            feedback=feedback,
+            max_rounds_per_user=max_rounds_per_user,
+            store_users=store,
+        )
         assert result.recommended == TAKEN[feedback]
         assert make("private", result.setting).name == TAKEN[feedback]
         promise = result[result.recommended].guarantee
         assert promise.epsilon == pytest.approx(1.0)
         assert promise.delta == 0.0
-        assert result.setting.visits == visits
-        assert visits == 1 or f"{visits} rounds" in str(promise)
+        assert result.setting.max_rounds_per_user == max_rounds_per_user
+        assert max_rounds_per_user == 1 or f"{max_rounds_per_user} rounds" in str(promise)
         why = next(rule.why for rule in RULES if rule.learner == TAKEN[feedback])
         assert result.why == why
         assert "No regret bound is proved" in why
@@ -76,7 +84,7 @@ def test_who_wants_a_bound_gets_the_least_and_is_told_when_it_says_nothing(feedb
     assert f"Where tastes are steady {TAKEN[feedback]} loses less" in why
     name, why = pick([rule, worse, made_up("good", 900.0)], setting, adversarial=True)
     assert name == "good"
-    assert "0.090 per person" in why
+    assert "0.090 per user" in why
     name, why = pick([rule], setting, adversarial=True)
     assert name == "random"
     assert TAKEN[feedback] in why, "what there is without a bound"
@@ -95,19 +103,19 @@ SIZES = [(60, 5, 4_000, 1.0, 1), (61, 5, 4_000, 0.3, 2), (300, 4, 900, 0.1, 1), 
 
 
 @BOTH
-@pytest.mark.parametrize(("n", "k", "rounds", "epsilon", "visits"), SIZES)
+@pytest.mark.parametrize(("n", "k", "rounds", "epsilon", "max_rounds_per_user"), SIZES)
 def test_the_first_look_is_what_the_learner_does(
-    n: int, k: int, rounds: int, epsilon: float, visits: int, feedback: FeedbackKind
+    n: int, k: int, rounds: int, epsilon: float, max_rounds_per_user: int, feedback: FeedbackKind
 ) -> None:
-    setting = Setting(n, k, rounds, feedback, epsilon, 0.0, visits)
-    learner = LEARNERS[TAKEN[feedback]].for_setting(setting, coins=SeededCoins(1))
+    setting = Setting(n, k, rounds, feedback, epsilon, 0.0, max_rounds_per_user)
+    learner = LEARNERS[TAKEN[feedback]].for_setting(setting, rng=SeededSource(1))
     look = first_look(learner)
     assert look is not None
     learner.choose(0)
     policy = learner.policy
     assert isinstance(policy, SlatePolicy)
     block = policy._blocks[-1].block
-    assert set(block.sizes) == {look.people}
+    assert set(block.sizes) == {look.users}
     assert look.took == min(rounds, block.sizes.sum())
     assert look.seen == len(set(block.slates.ravel()))
     scale = policy._counts.scale(1) / policy._counts.ticks
@@ -130,29 +138,31 @@ def test_two_slates_are_told_apart_as_often_as_is_said() -> None:
     assert ahead(1.01 * look.apart) > SURE + 1e-4, "one percent off would be noticed"
 
 
-def looked(n: int, k: int, rounds: int, epsilon: float, visits: int = 1) -> FirstLook:
-    result = plan(n, k, rounds, epsilon=epsilon, feedback="click", visits=visits).first_look
+def looked(n: int, k: int, rounds: int, epsilon: float, max_rounds_per_user: int = 1) -> FirstLook:
+    result = plan(
+        n, k, rounds, epsilon=epsilon, feedback="click", max_rounds_per_user=max_rounds_per_user
+    ).first_look
     assert result is not None
     return result
 
 
 def test_what_it_would_take_would_be_enough() -> None:
-    for visits in (1, 3):
-        few = looked(300, 5, 2_000, 0.3, visits)
+    for max_rounds_per_user in (1, 3):
+        few = looked(300, 5, 2_000, 0.3, max_rounds_per_user)
         assert few.too_few
         assert few.epsilon is not None
-        more = looked(300, 5, few.enough, 0.3, visits)
-        assert more.epsilon == pytest.approx(0.3, rel=1e-3), "so many people would need just this epsilon"
-        louder = looked(300, 5, 2_000, few.epsilon, visits)
+        more = looked(300, 5, few.enough, 0.3, max_rounds_per_user)
+        assert more.epsilon == pytest.approx(0.3, rel=1e-3), "so many users would need just this epsilon"
+        louder = looked(300, 5, 2_000, few.epsilon, max_rounds_per_user)
         assert louder.enough == pytest.approx(2_000, rel=1e-3), (
-            "with that epsilon just these people are needed"
+            "with that epsilon just these users are needed"
         )
         assert not more.too_few
         assert not louder.too_few
     edge = math.ceil(TOO_FEW * looked(300, 5, 2_000, 0.3).whole)
     assert not looked(300, 5, edge, 0.3).too_few
     assert looked(300, 5, edge - 10, 0.3).too_few
-    assert looked(300, 5, 1_000, 0.3).epsilon is None, "eight people for each of 60 slates, four times over"
+    assert looked(300, 5, 1_000, 0.3).epsilon is None, "eight users for each of 60 slates, four times over"
     for other in ("fi-dp", "slate-clicks:private=false"):
         kind = LEARNERS[other]
         reads: FeedbackKind = "full" if "full" in kind.reads else "click"
@@ -166,7 +176,7 @@ def way(found: list[float], low: float, high: float) -> float:
 
 @pytest.mark.slow
 @BOTH
-def test_how_far_a_run_comes_with_too_few_people_and_with_enough(feedback: FeedbackKind) -> None:
+def test_how_far_a_run_comes_with_too_few_users_and_with_enough(feedback: FeedbackKind) -> None:
     """As first_look.py says: little with half a first look, much with four."""
     model, made = PublicModel(60, 3.0), {}
     for looks in (0.5, ENOUGH):
@@ -174,9 +184,9 @@ def test_how_far_a_run_comes_with_too_few_people_and_with_enough(feedback: Feedb
         setting = Setting(60, 5, rounds, feedback, 0.5, 0.0)
         runs = []
         for seed in range(6):
-            people = model.people(rounds, seed)
-            learner = make("private", setting, coins=SeededCoins(seed))
-            runs.append(float(people.values(learner.replay(people)).mean()))
+            users = model.users(rounds, seed)
+            learner = make("private", setting, rng=SeededSource(seed))
+            runs.append(float(users.values(learner.replay(users)).mean()))
         made[looks] = way(runs, model.random(5), model.greedy(5))
     assert made[0.5] < 0.2
     assert 0.29 < made[ENOUGH] < 0.86
@@ -195,7 +205,7 @@ def test_short_runs_where_little_comes_back() -> None:
     first = short_run("slate-clicks", long)
     assert first.setting == short, "the same epsilon"
     assert first.later == 2 * MOST_SHOWN
-    assert "40,000 people are simulated" in first.said(long)
+    assert "40,000 users are simulated" in first.said(long)
     quick = short_run("random", Setting(50, 5, 10**6, "bandit", 0.1, 0.0))
     assert (quick.setting.rounds, quick.later) == (400_000, 600_000)
     wide = Setting(4 * MOST_TRIED, 5, 8_000, "bandit", 0.1, 0.0)
@@ -214,7 +224,7 @@ def runs(setting: Setting, count: int) -> list[tuple[float, Floats]]:
     short = short_run(name, setting)
     result = []
     for seed in range(count):
-        learner = make(name, short.setting, coins=SeededCoins(seed))
+        learner = make(name, short.setting, rng=SeededSource(seed))
         result.append(_run(learner, short, _sample(model, short.setting, seed)))
     return result
 
@@ -237,25 +247,25 @@ def test_half_way_is_the_first_good_stretch() -> None:
     assert _half_way(worth, model, Setting(20, 3, 1_000, "full"), short) is None, "others have a formula"
 
 
-def test_what_slates_are_worth_is_what_people_get() -> None:
-    """The mean payoff of a run is the mean of the probabilities that half way is read from, but for chance."""
+def test_what_slates_are_worth_is_what_users_get() -> None:
+    """The mean reward of a run is the mean of the probabilities that half way is read from, but for chance."""
     (loss, worth), *_ = runs(Setting(30, 4, 4_000, "bandit", 1.0, 0.0), 1)
-    people = PublicModel(30, 3.0).people(4_000, 0)
+    users = PublicModel(30, 3.0).users(4_000, 0)
     spread = math.sqrt(0.25 / 4_000) * float(stats.norm.isf(ALPHA / 2))
-    assert (1 - loss) * greedy(people, 4).value == pytest.approx(worth.mean(), abs=spread)
+    assert (1 - loss) * greedy(users, 4).value == pytest.approx(worth.mean(), abs=spread)
     wrong = np.random.default_rng(0).permutation(worth - 2 * spread)
-    assert abs((1 - loss) * greedy(people, 4).value - wrong.mean()) > spread, "a little less would be noticed"
+    assert abs((1 - loss) * greedy(users, 4).value - wrong.mean()) > spread, "a little less would be noticed"
 
 
 @pytest.mark.slow
 @BOTH
-def test_forecasts_improve_with_epsilon_and_with_people(feedback: FeedbackKind) -> None:
-    sizes = {"little epsilon": (2_000, 0.05), "few people": (150, 2.0), "enough": (2_000, 2.0)}
+def test_forecasts_improve_with_epsilon_and_with_users(feedback: FeedbackKind) -> None:
+    sizes = {"little epsilon": (2_000, 0.05), "few users": (150, 2.0), "enough": (2_000, 2.0)}
     losses = {
         name: [loss for loss, _ in runs(Setting(24, 3, rounds, feedback, epsilon, 0.0), 12)]
         for name, (rounds, epsilon) in sizes.items()
     }
-    for worse in ("little epsilon", "few people"):
+    for worse in ("little epsilon", "few users"):
         result = stats.ttest_ind(losses[worse], losses["enough"], alternative="greater", equal_var=False)
         assert result.pvalue < ALPHA
 
@@ -277,10 +287,10 @@ def test_a_plan_with_prices() -> None:
     assert told.prices[0].apart == pytest.approx(10 * (told.prices[1].apart or 0))
     record = json.loads(json.dumps(told.as_json(), allow_nan=False))
     assert record["first_look"] == record["forecast"]["prices"][1]["look"]
-    assert record["first_look"]["took"] == 160, "ten slates of three things, for 16 people each"
-    assert record["forecast"]["prices"][0]["look"]["seen"] == 6, "two slates for 88 of 225 people"
+    assert record["first_look"]["took"] == 160, "ten slates of three things, for 16 users each"
+    assert record["forecast"]["prices"][0]["look"]["seen"] == 6, "two slates for 88 of 225 users"
     assert record["too_few"] is None
-    several = plan(30, 3, 1_500, feedback="click", cares_about=3.0, epsilon=3.0, visits=3)
+    several = plan(30, 3, 1_500, feedback="click", cares_about=3.0, epsilon=3.0, max_rounds_per_user=3)
     (shared,) = several.with_prices(epsilons=()).prices
     assert told.price is not None
     assert shared.losses == told.price.losses, "three visits share a budget of 3, each has 1"
@@ -314,14 +324,14 @@ def test_both_on_the_command_line(feedback: FeedbackKind, tmp_path: Path) -> Non
     assert plot.read_text().startswith("<?xml")
 
 
-def test_too_few_people_are_told_what_it_would_take() -> None:
+def test_too_few_users_are_told_what_it_would_take() -> None:
     for rounds, epsilon, epilogue in (
         (300, 0.2, "or an epsilon of about 5.8."),
         (200, 0.2, "alone is not enough."),
     ):
         found = plan(24, 3, rounds, epsilon=epsilon, feedback="bandit")
         assert found.too_few is not None
-        # 8 slates for 48 people each, and four times as many
+        # 8 slates for 48 users each, and four times as many
         assert (
             f"requires 384 users to show every item once, and {rounds} are expected: expect little"
             in found.too_few
@@ -344,22 +354,22 @@ def test_a_forecast_that_is_hardly_better_than_chance_is_too_few() -> None:
     assert "more users or more epsilon" in told, "as many come as the rule of thumb asks for"
 
 
-# Real people.
+# Real users.
 
 
 def real(
-    people: People, feedback: FeedbackKind, epsilon: float, seeds: int
+    users: Users, feedback: FeedbackKind, epsilon: float, seeds: int
 ) -> tuple[int | None, float, list[float]]:
-    """After how many people slates earn half way to hindsight, read off as forecasts are; and the mean loss."""
-    setting = Setting(people.n_items, 5, len(people), feedback, epsilon, 0.0)
-    best, losses, curves = greedy(people, 5).value, [], []
-    floor = make("random", setting, coins=SeededCoins(7)).replay(people)
-    chance = float(people.values(floor).mean())
+    """After how many users slates earn half way to hindsight, read off as forecasts are; and the mean loss."""
+    setting = Setting(users.n_items, 5, len(users), feedback, epsilon, 0.0)
+    best, losses, curves = greedy(users, 5).value, [], []
+    floor = make("random", setting, rng=SeededSource(7)).replay(users)
+    chance = float(users.values(floor).mean())
     for seed in range(seeds):
-        slates = make("private", setting, coins=SeededCoins(100 + seed)).replay(people)
-        losses.append(1 - float(people.values(slates).mean()) / best)
+        slates = make("private", setting, rng=SeededSource(100 + seed)).replay(users)
+        losses.append(1 - float(users.values(slates).mean()) / best)
         shown, which = np.unique(slates, axis=0, return_inverse=True)
-        curves.append(np.array([people.values(slate).mean() for slate in shown])[which.ravel()])
+        curves.append(np.array([users.values(slate).mean() for slate in shown])[which.ravel()])
     curve, begin = np.mean(curves, axis=0), 0
     while begin < len(curve):
         end = begin + max(STRETCH, begin // 10)
@@ -379,12 +389,12 @@ STREAMS = {
 @pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("name", [pytest.param(name, marks=real_data.needs(name)) for name in STREAMS])
-def test_losses_of_real_people_are_as_far_off_as_plans_say(name: str, feedback: FeedbackKind) -> None:
+def test_losses_of_real_users_are_as_far_off_as_plans_say(name: str, feedback: FeedbackKind) -> None:
     load, cares = STREAMS[name]
-    people = load()
-    result = plan(people.n_items, 5, len(people), feedback=feedback, cares_about=cares)
+    users = load()
+    result = plan(users.n_items, 5, len(users), feedback=feedback, cares_about=cares)
     foretold = result.with_prices(epsilons=())
-    _, loss, _ = real(people, feedback, 1.0, seeds=2)
+    _, loss, _ = real(users, feedback, 1.0, seeds=2)
     assert foretold.price is not None
     assert 0.75 * foretold.price.loss < loss < 6 * foretold.price.loss
     assert "between three quarters of their forecast and 6 times" in result.model

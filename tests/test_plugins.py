@@ -20,7 +20,7 @@ from diminuendo.audit import EFFORTS, audit
 from diminuendo.audit.pathwise import pathwise
 from diminuendo.audit.without_noise import without_noise
 from diminuendo.contract import CHECKS, cases_of, releases
-from diminuendo.contract.slates import check_coins_that_fail_for_a_while_lose_nothing
+from diminuendo.contract.slates import check_rng_that_fail_for_a_while_lose_nothing
 from diminuendo.errors import InvalidInput, UnknownName
 from diminuendo.experts import EXPERTS, Hedge
 from diminuendo.extend import ExactSum, register
@@ -180,12 +180,12 @@ def test_experts_families_and_streams_are_known_too() -> None:
         register(
             families=[Chosen],
             experts={"mine": Hedge},
-            streams={"few": lambda: dim.People(Chosen(), (np.eye(4),), 4, name="few")},
+            streams={"few": lambda: dim.Users(Chosen(), (np.eye(4),), 4, name="few")},
         )
         assert dim.open_stream("few").family_name == "chosen"
         assert dim.FAMILIES["chosen"] is Chosen
         assert "chosen" in from_rows()
-        learner = dim.OrderedExperts(4, 2, expert="mine", coins=dim.SeededCoins(1))
+        learner = dim.OrderedExperts(4, 2, expert="mine", rng=dim.SeededSource(1))
         assert len(learner.choose().slate) == 2
     assert "mine" not in EXPERTS
 
@@ -199,16 +199,16 @@ def popular(folder: Path) -> Any:
     return LEARNERS["popular"]
 
 
-def test_a_replay_is_the_loop_where_answers_are_late_and_people_come_again(popular: Any) -> None:
-    people = dim.open_stream("taste-groups")[:200]
+def test_a_replay_is_the_loop_where_answers_are_late_and_users_come_again(popular: Any) -> None:
+    users = dim.open_stream("taste-groups")[:200]
     rng = np.random.default_rng(4)
-    late = np.where(rng.random(200) < 0.2, NEVER, rng.integers(8, size=200))
-    late = np.where(np.arange(200) + late < 200, late, NEVER)  # the loop ends before these answers come
-    persons = rng.integers(120, size=200)
-    setting = Setting(people.n_items, 3, 200, "full", 20.0, visits=2, patience=6)
-    replayed, looped = (popular.for_setting(setting, coins=dim.SeededCoins(5)) for _ in range(2))
-    slates = replayed.replay(people, persons=persons, late=late)
-    np.testing.assert_array_equal(slates, loop(looped, people, persons=persons, late=late))
+    delay = np.where(rng.random(200) < 0.2, NEVER, rng.integers(8, size=200))
+    delay = np.where(np.arange(200) + delay < 200, delay, NEVER)  # the loop ends before these answers come
+    user_ids = rng.integers(120, size=200)
+    setting = Setting(users.n_items, 3, 200, "full", 20.0, max_rounds_per_user=2, feedback_window=6)
+    replayed, looped = (popular.for_setting(setting, rng=dim.SeededSource(5)) for _ in range(2))
+    slates = replayed.replay(users, user_ids=user_ids, delay=delay)
+    np.testing.assert_array_equal(slates, loop(looped, users, user_ids=user_ids, delay=delay))
     np.testing.assert_array_equal(
         replayed.policy.total.release(replayed._frame.secret),
         looped.policy.total.release(looped._frame.secret),
@@ -227,7 +227,7 @@ def test_who_has_a_budget_says_what_it_costs(popular: Any) -> None:
 
 def test_a_menu_in_a_snapshot_is_not_taken_unchecked(popular: Any) -> None:
     learner = popular.for_setting(Setting(5, 2, 100, "full"))
-    learner.replay(dim.People(dim.NoisyOr(), (np.eye(5)[np.zeros(60, dtype=int)],), 5))
+    learner.replay(dim.Users(dim.NoisyOr(), (np.eye(5)[np.zeros(60, dtype=int)],), 5))
     policy = learner.policy
     good = policy.extra()
     for wrong in ({}, {"menu": good["menu"][:-9]}, {"menu": np.zeros(3)}, {"more": good["menu"]}):
@@ -272,8 +272,8 @@ def test_kept_runs_are_those_of_the_source_that_made_them(folder: Path, popular:
 
 
 def test_the_report_says_where_it_comes_from(folder: Path, popular: Any) -> None:
-    people = dim.open_stream("taste-groups")[:40]
-    result = simulate(people, slots=2, learners=["popular"], seeds=1, time_limit=1)
+    users = dim.open_stream("taste-groups")[:40]
+    result = simulate(users, slots=2, learners=["popular"], seeds=1, time_limit=1)
     assert command(result).endswith(f"--plugin {folder / 'popular.py'}")
     assert "from the plugin popular, whose author answers for it" in _who(result.results[0])
 
@@ -308,8 +308,8 @@ def broken(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("silent", "depends on what people said"),
-        ("at-the-end", "depends on what people said"),
+        ("silent", "depends on what users said"),
+        ("at-the-end", "depends on what users said"),
         ("forgetful", "the snapshot (lacks|does not hold)"),
     ],
 )
@@ -349,7 +349,7 @@ def test_words_that_are_taken_twice_in_a_draw_fail_the_contract(folder: Path) ->
     load(str(folder / "drawn.py"))
     (case,) = cases_of(LEARNERS["drawn"])
     with pytest.raises(AssertionError, match="not equal"):
-        check_coins_that_fail_for_a_while_lose_nothing(case)
+        check_rng_that_fail_for_a_while_lose_nothing(case)
 
 
 def test_the_page_installs_what_its_commands_need() -> None:

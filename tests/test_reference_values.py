@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from diminuendo import OrderedExperts, People, SeededCoins, data_bound, greedy, msweb, optimum
+from diminuendo import OrderedExperts, SeededSource, Users, data_bound, greedy, msweb, optimum
 from tests.kit.real_data import groceries, movielens, needs, uber
 
-STREAMS: dict[str, Callable[[], People]] = {
+STREAMS: dict[str, Callable[[], Users]] = {
     "msweb": msweb,
     "groceries": groceries,
     "movielens 100": lambda: movielens(100),
@@ -47,37 +47,35 @@ def test_greedy(name: str, slots: int) -> None:
 
 @pytest.mark.parametrize(("name", "slots"), CASES)
 def test_the_optimum_is_proven(name: str, slots: int) -> None:
-    people = STREAMS[name]()
-    result = optimum(people, slots, time_limit=300)
+    users = STREAMS[name]()
+    result = optimum(users, slots, time_limit=300)
     assert result.proven
-    assert people.values(result.slate).mean() == pytest.approx(result.lower, abs=1e-9)
+    assert users.values(result.slate).mean() == pytest.approx(result.lower, abs=1e-9)
     reference = REFERENCE[name, slots][1]
     if reference is None:
         assert 0.6413 <= result.lower <= result.upper <= 0.6792
     else:
         assert round(result.lower, 4) == reference
-    assert result.upper <= data_bound(people, greedy(people, slots).slate, slots) + 1e-6
+    assert result.upper <= data_bound(users, greedy(users, slots).slate, slots) + 1e-6
 
 
 def test_nonprivate_hedge_comes_close_to_hindsight_on_msweb() -> None:
     """At least .97 of greedy with the default rate, on the mean of five seeds and on each of them."""
-    people = msweb()
+    users = msweb()
     reached = [
-        people.values(OrderedExperts(294, 5, coins=SeededCoins(s)).replay(people)).mean() for s in range(5)
+        users.values(OrderedExperts(294, 5, rng=SeededSource(s)).replay(users)).mean() for s in range(5)
     ]
-    ratios = np.array(reached) / greedy(people, 5).value
+    ratios = np.array(reached) / greedy(users, 5).value
     assert ratios.min() > 0.97
 
 
 def test_the_default_rate_is_better_than_the_textbooks_on_msweb() -> None:
     """By more than .03 than sqrt(log N / T), and by more than .005 than .05, which was found by trying."""
-    people, best = msweb(), greedy(msweb(), 5).value
+    users, best = msweb(), greedy(msweb(), 5).value
 
     def reached(rate: float | None) -> float:
-        runs = [
-            OrderedExperts(294, 5, rate=rate, coins=SeededCoins(seed)).replay(people) for seed in range(5)
-        ]
-        return float(np.mean([people.values(slates).mean() for slates in runs]) / best)
+        runs = [OrderedExperts(294, 5, rate=rate, rng=SeededSource(seed)).replay(users) for seed in range(5)]
+        return float(np.mean([users.values(slates).mean() for slates in runs]) / best)
 
     default = reached(None)
     assert reached(float(np.sqrt(np.log(294) / 32_711))) < default - 0.03

@@ -15,7 +15,7 @@ def test_the_page_says_what_was_measured() -> None:
     assert written(page, result) != page
 
 
-def test_twice_as_many_people_take_twice_as_much() -> None:
+def test_twice_as_many_users_take_twice_as_much() -> None:
     result = {
         "http": {"decision": 50.0, "answer": 50.0},
         "click": {"bytes": 100.0, "trainer": 10.0, "release, ms": 1.0},

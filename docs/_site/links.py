@@ -23,7 +23,7 @@ FROM_ROOT = {
     "CHANGELOG.md": "changelog.md",
 }
 """Pages of the root, and where they stand on the site."""
-ELSEWHERE = FROM_ROOT | {"README.md": "index.md"}
+REMOTE_ROUNDS = FROM_ROOT | {"README.md": "index.md"}
 LINK = re.compile(r"\[([^\]\[]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -52,8 +52,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         path = posixpath.normpath(posixpath.join(folder, target))
         if ":" in target or not (root / path).exists():
             return link[0]
-        if path in ELSEWHERE:
-            place = ELSEWHERE[path]
+        if path in REMOTE_ROUNDS:
+            place = REMOTE_ROUNDS[path]
         elif path.startswith("docs/"):
             place = path.removeprefix("docs/") + ("/README.md" if (root / path).is_dir() else "")
         else:

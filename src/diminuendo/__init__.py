@@ -4,12 +4,12 @@ Users arrive one after the other. Each is shown a slate of k out of N items. A l
 feedback, and what all users are shown reveals next to nothing about the feedback of any one user.
 
 >>> import diminuendo as dim
->>> people = dim.msweb()[:2000]
->>> setting = dim.Setting(people.n_items, slots=5, rounds=len(people), feedback="full", epsilon=1.0, delta=1e-6)
+>>> users = dim.msweb()[:2000]
+>>> setting = dim.Setting(users.n_items, slots=5, rounds=len(users), feedback="full", epsilon=1.0, delta=1e-6)
 >>> learner = dim.make("private", setting)
->>> for person in people:
+>>> for user in users:
 ...     decision = learner.choose()
-...     learner.observe(decision, person)
+...     learner.observe(decision, user)
 >>> learner.rounds, round(learner.guarantee.epsilon, 2), learner.guarantee.delta
 (2000, 1.0, 1e-06)
 """
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from diminuendo.learners import (
         LEARNERS,
         ExploreExploit,
+        FeedbackWindow,
         Learner,
         OrderedExperts,
         OverlapGreedy,
-        Patience,
         RandomSlates,
         Setting,
         SlateClicks,
@@ -47,18 +47,18 @@ if TYPE_CHECKING:
         Mixture,
         NoisyOr,
         Oracle,
-        Person,
+        User,
     )
     from diminuendo.objectives.check import check
-    from diminuendo.objectives.person import person
+    from diminuendo.objectives.user import user
     from diminuendo.offline import SlateRules, data_bound, optimum
     from diminuendo.offline.greedy import greedy
     from diminuendo.privacy import Budget, Guarantee, Ledger, Tokens
-    from diminuendo.randomness import SeededCoins, SystemCoins
+    from diminuendo.randomness import SeededSource, SystemSource
     from diminuendo.streams import (
         Contexts,
         Functions,
-        People,
+        Users,
         from_places,
         from_ratings,
         from_table,
@@ -73,18 +73,18 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "learners": "LEARNERS ExploreExploit Learner OrderedExperts OverlapGreedy Patience RandomSlates Setting "
+        "learners": "LEARNERS ExploreExploit Learner OrderedExperts OverlapGreedy FeedbackWindow RandomSlates Setting "
         "SlateClicks SlateTotals budget_for make restore",
         "extend": "register",
         "learners.base.replay": "replay",
-        "objectives": "FAMILIES BestMatch Concave Coverage Mixture NoisyOr Oracle Person",
+        "objectives": "FAMILIES BestMatch Concave Coverage Mixture NoisyOr Oracle User",
         "objectives.check": "check",
-        "objectives.person": "person",
+        "objectives.user": "user",
         "offline": "SlateRules data_bound optimum",
         "offline.greedy": "greedy",
         "privacy": "Budget Guarantee Ledger Tokens",
-        "randomness": "SeededCoins SystemCoins",
-        "streams": "Contexts Functions People from_places from_ratings from_table grid msweb open_stream read",
+        "randomness": "SeededSource SystemSource",
+        "streams": "Contexts Functions Users from_places from_ratings from_table grid msweb open_stream read",
         "types": "Decision Objective",
     },
     packages="audit continuous evaluate experts extend learners objectives offline paper plan privacy randomness "
@@ -102,6 +102,7 @@ __all__ = [
     "Decision",
     "DiminuendoError",
     "ExploreExploit",
+    "FeedbackWindow",
     "Functions",
     "Guarantee",
     "Learner",
@@ -112,17 +113,16 @@ __all__ = [
     "Oracle",
     "OrderedExperts",
     "OverlapGreedy",
-    "Patience",
-    "People",
-    "Person",
     "RandomSlates",
-    "SeededCoins",
+    "SeededSource",
     "Setting",
     "SlateClicks",
     "SlateRules",
     "SlateTotals",
-    "SystemCoins",
+    "SystemSource",
     "Tokens",
+    "User",
+    "Users",
     "budget_for",
     "check",
     "data_bound",
@@ -135,9 +135,9 @@ __all__ = [
     "msweb",
     "open_stream",
     "optimum",
-    "person",
     "read",
     "register",
     "replay",
     "restore",
+    "user",
 ]

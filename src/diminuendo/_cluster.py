@@ -27,15 +27,15 @@ def ray_module() -> Any:
     return ray
 
 
-def joined(address: str, cores: int, *, people: bool = False) -> tuple[Any, Callable[[], None]]:
+def joined(address: str, cores: int, *, users: bool = False) -> tuple[Any, Callable[[], None]]:
     """Ray, connected to the cluster at `address`, or to one that is started here; and how to leave it.
 
-    Without a dashboard. `people`: what people said will be there. Then nothing is written to disk where memory runs
+    Without a dashboard. `users`: what users said will be there. Then nothing is written to disk where memory runs
     out, and of others a cluster must want a token: without one, whoever reaches it could read what is kept there.
     """
-    if people and address != LOCAL and os.environ.get("RAY_AUTH_MODE") != "token":
+    if users and address != LOCAL and os.environ.get("RAY_AUTH_MODE") != "token":
         raise InvalidInput(
-            f"What people said would be kept at {address!r}, where anybody who reaches the cluster may look. Start it, "
+            f"What users said would be kept at {address!r}, where anybody who reaches the cluster may look. Start it, "
             "and this process, with RAY_AUTH_MODE=token (Ray 2.52 or later)."
         )
     ray = ray_module()
@@ -44,7 +44,7 @@ def joined(address: str, cores: int, *, people: bool = False) -> tuple[Any, Call
     local: dict[str, Any] = {}
     if address == LOCAL:
         local = {"num_cpus": cores, "include_dashboard": False}
-        if people:
+        if users:
             local["_system_config"] = {"automatic_object_spilling_enabled": False}
     try:
         ray.init(address=address, log_to_driver=False, logging_level="error", **local)

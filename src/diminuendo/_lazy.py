@@ -1,6 +1,6 @@
 """Names that are loaded when they are first used, so that a package opens at once (PEP 562).
 
-    __getattr__, __dir__ = lazily(__name__, {"streams": "People msweb"}, packages="streams")
+    __getattr__, __dir__ = lazily(__name__, {"streams": "Users msweb"}, packages="streams")
 
 Type checkers and documentation read the same names below `if TYPE_CHECKING`; a test compares the two.
 """

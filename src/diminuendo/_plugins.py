@@ -46,7 +46,7 @@ class Origin:
     module: str
     folder: str = ""
     file: str = ""
-    life: str = field(default_factory=lambda: uuid.uuid4().hex, compare=False)
+    incarnation: str = field(default_factory=lambda: uuid.uuid4().hex, compare=False)
 
     def __str__(self) -> str:
         return f"{self.module} ({self.file})" if self.file else self.module
@@ -54,7 +54,7 @@ class Origin:
     def fingerprint(self) -> str:
         """A hash of its source, all files of its package included; without a file, another one in every process."""
         if not self.file:
-            return self.life
+            return self.incarnation
         packaged = "." in self.module or self.file.endswith("__init__.py")
         top = Path(self.folder, self.module.partition(".")[0])
         files = sorted(top.rglob("*.py")) if packaged else [Path(self.file)]

@@ -34,26 +34,26 @@ MOST_DEVIATIONS = 50.0
 otherwise is refused."""
 
 
-def packed(facts: dict[str, Any], arrays: Arrays) -> bytes:
+def packed(spec: dict[str, Any], arrays: Arrays) -> bytes:
     """Facts and arrays as bytes; the same facts and arrays give the same bytes."""
     out = io.BytesIO()
-    _write(out, facts, arrays)
+    _write(out, spec, arrays)
     return out.getvalue()
 
 
-def sealed(facts: dict[str, Any], arrays: Arrays) -> bytes:
+def sealed(spec: dict[str, Any], arrays: Arrays) -> bytes:
     """The same, behind a checksum over all of it."""
     out = io.BytesIO(bytes(HEAD))
     out.seek(HEAD)
-    _write(out, facts, arrays)
+    _write(out, spec, arrays)
     checksum = _checksum(out.getbuffer())
     out.seek(0)
     out.write(MARK + checksum + b"\n")
     return out.getvalue()
 
 
-def _write(out: io.BytesIO, facts: dict[str, Any], arrays: Arrays) -> None:
-    header = json.dumps({"format": FORMAT} | facts)
+def _write(out: io.BytesIO, spec: dict[str, Any], arrays: Arrays) -> None:
+    header = json.dumps({"format": FORMAT} | spec)
     named: dict[str, Any] = dict(arrays)
     np.savez(out, header=np.frombuffer(header.encode(), dtype=np.uint8), **named)
 
@@ -81,16 +81,16 @@ def unpacked(written: bytes, what: str, first: int = 0) -> tuple[dict[str, Any],
         file.seek(first)
         with np.load(file, allow_pickle=False) as held:
             result = {name: held[name] for name in held.files}
-        facts = dict(json.loads(result.pop("header").tobytes()))
+        spec = dict(json.loads(result.pop("header").tobytes()))
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise InvalidInput(f"These bytes are not {what}: {error}") from error
-    version = facts.pop("format", None)
+    version = spec.pop("format", None)
     if version != FORMAT:
         raise InvalidInput(
             f"Expected {what} in format {FORMAT}; got one in format {version!r}, which another version of diminuendo "
             "wrote. Read it with that version, or begin anew."
         )
-    return facts, result
+    return spec, result
 
 
 def of_learner(snapshot: bytes, name: str) -> tuple[dict[str, Any], Arrays]:

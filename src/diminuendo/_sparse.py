@@ -63,6 +63,6 @@ def is_sparse(matrix: object) -> bool:
 
 def from_dense(dense: NDArray[Any]) -> SparseRows:
     """The rows of a matrix, without its zeros."""
-    person, column = np.nonzero(dense)
-    starts = np.searchsorted(person, np.arange(dense.shape[0] + 1))
-    return SparseRows(starts, column, dense[person, column], (dense.shape[0], dense.shape[1]))
+    user, column = np.nonzero(dense)
+    starts = np.searchsorted(user, np.arange(dense.shape[0] + 1))
+    return SparseRows(starts, column, dense[user, column], (dense.shape[0], dense.shape[1]))

@@ -1,4 +1,4 @@
-"""Argument checks. Each says what was given, unless a person said it, what was expected, and what to do."""
+"""Argument checks. Each says what was given, unless a user said it, what was expected, and what to do."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def positive_float(value: object, name: str) -> float:
 
 
 def numbers(values: object, what: str, kind: DTypeLike | None = np.float64) -> NDArray[Any]:
-    """What people said, as an array. The error has nothing of it, nor is there one behind it that does."""
+    """What users said, as an array. The error has nothing of it, nor is there one behind it that does."""
     with suppress(Exception):  # foreign objects may raise whatever they like
         return np.asarray(values, dtype=kind)
     raise InvalidInput(f"{what} must be numbers; got {type(values).__name__}.")

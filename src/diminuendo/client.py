@@ -109,7 +109,7 @@ class Client:
 
     A page decides, shows, and reports:
 
-    >>> shown = shop.decide("home", person="ada")  # doctest: +SKIP
+    >>> shown = shop.decide("home", user_id="ada")  # doctest: +SKIP
     >>> shop.answer(shown.token, click=2)  # doctest: +SKIP
     """
 
@@ -119,7 +119,7 @@ class Client:
         key: str = "",
         *,
         timeout: float = 10.0,
-        patience: float = 60.0,
+        feedback_window: float = 60.0,
         pause: float = 0.05,
         decision_timeout: float = 1.0,
     ) -> None:
@@ -128,7 +128,7 @@ class Client:
             raise InvalidInput("A service has an address such as http://127.0.0.1:8080.")
         self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
         self._prefix, self._key = parts.path.rstrip("/"), key
-        self._timeout, self._patience, self._pause = timeout, patience, pause
+        self._timeout, self._feedback_window, self._pause = timeout, feedback_window, pause
         self._decision_timeout = decision_timeout
         self._idle: deque[tuple[float, http.client.HTTPConnection]] = (
             deque()
@@ -161,7 +161,7 @@ class Client:
         self,
         placement: str,
         *,
-        person: str | int | None = None,
+        user_id: str | int | None = None,
         context: Mapping[str, str] | None = None,
         exclude: Iterable[str] | None = None,
     ) -> Shown:
@@ -171,7 +171,7 @@ class Client:
         ----------
         placement : str
             Name of the placement.
-        person : str or int, optional
+        user : str or int, optional
             Identity of the user; required if several rounds of one user count.
         context : mapping of str to str, optional
             What is known of the user.
@@ -191,10 +191,10 @@ class Client:
         InvalidInput
             If the request is no JSON.
         """
-        name, without = None if person is None else str(person), None if exclude is None else list(exclude)
-        told = {"person": name, "context": context, "exclude": without}
+        name, without = None if user_id is None else str(user_id), None if exclude is None else list(exclude)
+        told = {"user_id": name, "context": context, "exclude": without}
         body = {name: value for name, value in told.items() if value is not None}
-        return self._decisions(placement, body, self._decision_timeout, named=person is not None)[0]
+        return self._decisions(placement, body, self._decision_timeout, named=user_id is not None)[0]
 
     def decide_many(self, placement: str, count: int) -> list[Shown]:
         """Return what to show the next users of whom nothing is known, such as for pages that are made beforehand.
@@ -213,19 +213,19 @@ class Client:
         Raises
         ------
         ServiceUnreachable
-            After `patience`.
+            After `feedback_window`.
         ServiceRefused
             If the service refuses; always if several rounds of one user count, as each decision must name its user
             then.
         """
-        return self._decisions(placement, {"count": count}, self._patience, named=False)
+        return self._decisions(placement, {"count": count}, self._feedback_window, named=False)
 
     def _decisions(
-        self, placement: str, body: dict[str, Any], patience: float, *, named: bool
+        self, placement: str, body: dict[str, Any], feedback_window: float, *, named: bool
     ) -> list[Shown]:
         path = f"/v1/placements/{urllib.parse.quote(placement, safe='')}/decisions"
         key = str(uuid.uuid4()) if named else None
-        reply = json.loads(self._request(path, _written(body), patience, key=key))
+        reply = json.loads(self._request(path, _written(body), feedback_window, key=key))
         several = reply.get("decisions", [reply])
         return [_shown(one) for one in several]
 
@@ -236,7 +236,7 @@ class Client:
         token: str,
         *,
         click: int | None = None,
-        payoff: float | None = None,
+        reward: float | None = None,
         wants: Sequence[str] | Mapping[str, float] | None = None,
     ) -> None:
         """Report feedback. Returns at once; it is sent together with other feedback.
@@ -247,7 +247,7 @@ class Client:
             As it came with the slate.
         click : int, optional
             The slot that was clicked first; None: no click.
-        payoff : float, optional
+        reward : float, optional
             The reward, from 0 to 1.
         wants : sequence of str or mapping of str to float, optional
             Names of the wanted items, or weights by name.
@@ -260,8 +260,8 @@ class Client:
         if not isinstance(token, str):
             raise InvalidInput(f"token: expected the text that came with the slate; got {_kind(token)}.")
         said: dict[str, Any] = {"token": token}
-        if payoff is not None:
-            said["payoff"] = _number("payoff", payoff)
+        if reward is not None:
+            said["reward"] = _number("reward", reward)
         elif wants is not None:
             said["wants"] = _wants(wants)
         else:
@@ -293,11 +293,11 @@ class Client:
         Raises
         ------
         ServiceUnreachable
-            After `patience`.
+            After `feedback_window`.
         ServiceRefused
             If the service refuses the token.
         """
-        self._request("/v1/erasures", _written({"token": token}), self._patience)
+        self._request("/v1/erasures", _written({"token": token}), self._feedback_window)
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until all feedback so far is acknowledged.
@@ -305,7 +305,7 @@ class Client:
         Parameters
         ----------
         timeout : float, optional
-            Seconds. By default `patience`.
+            Seconds. By default `feedback_window`.
 
         Raises
         ------
@@ -317,7 +317,7 @@ class Client:
         with self._changed:
             self._changed.wait_for(
                 lambda: not self._waiting and not self._sending,
-                self._patience if timeout is None else timeout,
+                self._feedback_window if timeout is None else timeout,
             )
             waiting = len(self._waiting) + self._sending
             refused, lost = self.refused - self._told[0], self.lost - self._told[1]
@@ -341,7 +341,7 @@ class Client:
         Parameters
         ----------
         timeout : float, optional
-            Seconds. By default `patience`.
+            Seconds. By default `feedback_window`.
 
         Raises
         ------
@@ -388,7 +388,9 @@ class Client:
     def _send_group(self, group: list[bytes]) -> None:
         many, why = 0, ""
         try:
-            status, content = self._tried("/v1/answers", b"[" + b",".join(group) + b"]", self._patience)
+            status, content = self._tried(
+                "/v1/answers", b"[" + b",".join(group) + b"]", self._feedback_window
+            )
             if status >= 300:
                 rows, why = _refusal(status, content)
                 many = min(rows, len(group)) or len(group)
@@ -408,20 +410,22 @@ class Client:
 
     # One request, tried again as long as patience lasts.
 
-    def _request(self, path: str, text: bytes, patience: float, *, key: str | None = None) -> bytes:
-        status, content = self._tried(path, text, patience, key=key)
+    def _request(self, path: str, text: bytes, feedback_window: float, *, key: str | None = None) -> bytes:
+        status, content = self._tried(path, text, feedback_window, key=key)
         if status >= 300:
             raise ServiceRefused(_refusal(status, content)[1])
         return content
 
-    def _tried(self, path: str, text: bytes, patience: float, *, key: str | None = None) -> tuple[int, bytes]:
+    def _tried(
+        self, path: str, text: bytes, feedback_window: float, *, key: str | None = None
+    ) -> tuple[int, bytes]:
         headers = {"Content-Type": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         if key is not None:
             headers["Idempotency-Key"] = key
         padded = text + b" " * (-len(text) % PADDED)
-        until, wait = time.monotonic() + patience, FIRST_WAIT
+        until, wait = time.monotonic() + feedback_window, FIRST_WAIT
         while True:
             left = max(min(self._timeout, until - time.monotonic()), 1e-3)
             try:

@@ -1,6 +1,6 @@
 """One root for every error that diminuendo raises on purpose.
 
-A message says what was expected, where, and what to do. Of configuration it also says what was given; of what a person
+A message says what was expected, where, and what to do. Of configuration it also says what was given; of what a user
 told us it repeats nothing, nor does any error that it came from: logs are read by others.
 """
 

@@ -23,8 +23,8 @@ from diminuendo.learners.base.feedback import (
     Anything,
     Clicks,
     Objectives,
-    Payoffs,
     Reader,
+    Rewards,
     Singles,
     Supergradients,
 )
@@ -49,7 +49,7 @@ from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams.builtin import BUILTIN
-from diminuendo.streams.people import People
+from diminuendo.streams.users import Users
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_counts import ExactCounts, PrivateCounts
 from diminuendo.sums.private_sum import ExactSum, PrivateSum
@@ -60,7 +60,7 @@ def register(
     *learners: AnyEntry,
     families: Iterable[type[Family]] = (),
     experts: Mapping[str, Callable[[int], Expert]] | None = None,
-    streams: Mapping[str, Callable[[], People]] | None = None,
+    streams: Mapping[str, Callable[[], Users]] | None = None,
 ) -> None:
     """Make learners, families of objectives, experts and streams known by their names, as if they were ours.
 
@@ -75,7 +75,7 @@ def register(
     experts : mapping of str to callable, optional
         Functions of the number of items that return an Expert.
     streams : mapping of str to callable, optional
-        Functions without arguments that return People.
+        Functions without arguments that return Users.
 
     Raises
     ------
@@ -142,19 +142,19 @@ __all__ = [
     "MenuPolicy",
     "Objectives",
     "OneSlate",
-    "Payoffs",
-    "People",
     "Policy",
     "PrivateCounts",
     "PrivateSum",
     "RandomSlates",
     "Reader",
+    "Rewards",
     "Schedule",
     "Setting",
     "Singles",
     "SlateByType",
     "SlatesFromPoint",
     "Supergradients",
+    "Users",
     "checked_rows",
     "equal",
     "geometric",

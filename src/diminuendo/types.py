@@ -25,13 +25,13 @@ SlateLike: TypeAlias = Sequence[int] | NDArray[np.integer]
 
 FeedbackKind: TypeAlias = Literal["full", "bandit", "click"]
 FEEDBACKS: tuple[FeedbackKind, ...] = ("full", "bandit", "click")
-"""What may come back: the person's objective; one number, the payoff; which slot was clicked first, or None."""
+"""What may come back: the user's objective; one number, the reward; which slot was clicked first, or None."""
 
 EMPTY_SLOT = -1
 """In an array of slates, a slot in which nothing is shown."""
 
 NEVER = -1
-"""Among how late people answer: this one does not."""
+"""Among how late users answer: this one does not."""
 
 ONE_MINUS_1_OVER_E = 1 - math.exp(-1)
 """What greedy keeps of the best possible, and what the regret of this field is measured against."""
@@ -42,11 +42,11 @@ LARGEST_KEPT = 2**53 - 1
 OUTSIDE = LARGEST_KEPT
 """In place of a round: the decision is outside of a public sample, of no round, and its answer changes nothing."""
 
-LARGEST_LIFE = 2**63 - 1
+LARGEST_INCARNATION = 2**63 - 1
 """The largest life of a decision."""
 
 Progress: TypeAlias = Callable[[int], None]
-"""Called with the number of rounds (or people, or bytes) just finished."""
+"""Called with the number of rounds (or users, or bytes) just finished."""
 
 
 @runtime_checkable
@@ -65,7 +65,7 @@ class Objective(Protocol):
     Examples
     --------
     >>> import diminuendo as dim
-    >>> user = dim.person(dim.NoisyOr(), {0: 0.5, 2: 0.5}, n_items=4)
+    >>> user = dim.user(dim.NoisyOr(), {0: 0.5, 2: 0.5}, n_items=4)
     >>> isinstance(user, dim.Objective), user.value((0, 2)), user.gains((0,)).tolist()
     (True, 0.75, [0.0, 0.0, 0.25, 0.0])
     """
@@ -121,7 +121,7 @@ class Ticket:
     """
 
     round: int
-    life: int
+    incarnation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class Decision:
     --------
     >>> import diminuendo as dim
     >>> setting = dim.Setting(n_items=5, slots=2, rounds=10, feedback="full")
-    >>> learner = dim.make("random", setting, coins=dim.SeededCoins(1))
+    >>> learner = dim.make("random", setting, rng=dim.SeededSource(1))
     >>> decision = learner.choose()
     >>> decision.round, len(decision.slate), round(decision.propensity * 5 * 4, 6)
     (0, 2, 1.0)
@@ -168,13 +168,13 @@ class Decision:
     slate: Slate
     probe: tuple[int, int] | None = None
     propensity: float | None = None
-    life: int = field(default=0, repr=False)
+    incarnation: int = field(default=0, repr=False)
     empty: tuple[int, ...] = field(default=(), repr=False)
 
     @property
     def ticket(self) -> Ticket:
         """Its round and its incarnation: enough to report feedback with, and public whatever the slate reveals."""
-        return Ticket(self.round, self.life)
+        return Ticket(self.round, self.incarnation)
 
     def to_json(self) -> str:
         """Return the decision as JSON text that `from_json` reads, also after JavaScript has.
@@ -189,10 +189,10 @@ class Decision:
         The text is not signed: whoever writes one reports feedback in anybody's name. Sign with `diminuendo.Tokens`
         what travels through other hands.
         """
-        kept = _read({name: getattr(self, name) for name in FIELDS}, LARGEST_LIFE)
-        facts = {"round": kept.round, "slate": kept.slate, "probe": kept.probe, "propensity": kept.propensity}
+        kept = _read({name: getattr(self, name) for name in FIELDS}, LARGEST_INCARNATION)
+        spec = {"round": kept.round, "slate": kept.slate, "probe": kept.probe, "propensity": kept.propensity}
         empty = {"empty": kept.empty} if kept.empty else {}
-        return json.dumps(facts | {"life": f"{kept.life:016x}"} | empty, separators=(",", ":"))
+        return json.dumps(spec | {"incarnation": f"{kept.incarnation:016x}"} | empty, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str | bytes | Mapping[str, Any]) -> Decision:
@@ -230,19 +230,19 @@ def sound(decision: object) -> Decision:
     """
     if not isinstance(decision, Decision):
         raise InvalidInput(f"Give the decision that choose() returned; got {type(decision).__name__}.")
-    number, life = decision.round, decision.life
-    plain = type(number) is type(life) is int and type(decision.slate) is type(decision.empty) is tuple
-    if plain and 0 <= life <= LARGEST_LIFE:
+    number, incarnation = decision.round, decision.incarnation
+    plain = type(number) is type(incarnation) is int and type(decision.slate) is type(decision.empty) is tuple
+    if plain and 0 <= incarnation <= LARGEST_INCARNATION:
         return decision
-    return _read({name: getattr(decision, name) for name in FIELDS}, LARGEST_LIFE)
+    return _read({name: getattr(decision, name) for name in FIELDS}, LARGEST_INCARNATION)
 
 
-FIELDS = ("round", "slate", "probe", "propensity", "life", "empty")
+FIELDS = ("round", "slate", "probe", "propensity", "incarnation", "empty")
 _OPTIONAL = {"probe", "propensity", "empty"}
 
 
-def _read(record: Mapping[str, Any], largest_life: int) -> Decision:
-    """The decision of these fields; a life that is a number is at most `largest_life`."""
+def _read(record: Mapping[str, Any], largest_incarnation: int) -> Decision:
+    """The decision of these fields; a life that is a number is at most `largest_incarnation`."""
     names = set(record)
     if not set(FIELDS) - _OPTIONAL <= names <= set(FIELDS):
         raise InvalidInput(
@@ -276,15 +276,15 @@ def _read(record: Mapping[str, Any], largest_life: int) -> Decision:
         slate,
         None if probed is None else (probed[0], probed[1]),
         None if chance is None else float(chance),
-        _life(record["life"], largest_life),
+        _incarnation(record["incarnation"], largest_incarnation),
         empty,
     )
 
 
-def _life(value: object, largest: int) -> int:
+def _incarnation(value: object, largest: int) -> int:
     if isinstance(value, str):
-        life = int(value, 16) if re.fullmatch("[0-9a-f]{16}", value) else None
-        number = None if life is None or life > LARGEST_LIFE else life
+        incarnation = int(value, 16) if re.fullmatch("[0-9a-f]{16}", value) else None
+        number = None if incarnation is None or incarnation > LARGEST_INCARNATION else incarnation
     else:
         number = _whole(value, largest)
     if number is None:

@@ -104,8 +104,8 @@ def test_one_audit_is_of_no_more_subjects_than_false_alarms_are_shared_by() -> N
 
 def test_a_seed_repeats_an_audit_wherever_it_runs() -> None:
     names = ["random", "epoch-greedy"]
-    once, again, elsewhere = (audit(names, effort=FEW, seed=9, jobs=jobs) for jobs in (1, 1, 2))
-    assert once.as_json() == again.as_json() == elsewhere.as_json()
+    once, again, remote_rounds = (audit(names, effort=FEW, seed=9, jobs=jobs) for jobs in (1, 1, 2))
+    assert once.as_json() == again.as_json() == remote_rounds.as_json()
     other = audit(names, effort=FEW, seed=10)
     assert other.as_json()["findings"] != once.as_json()["findings"]
 

@@ -18,7 +18,7 @@ from diminuendo.audit.worlds import SILENT, Neighbours, candidates, neighbours
 from diminuendo.learners import LEARNERS, Setting, with_variants
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.randomness import noise
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Decision
 from tests.kit.scripts import prompt
@@ -81,13 +81,13 @@ def test_the_error_rate_of_a_whole_audit_is_shared_out() -> None:
 
 
 class Toy:
-    """As much of a learner as can be seen from outside: its first person's answer decides what is shown next."""
+    """As much of a learner as can be seen from outside: its first user's answer decides what is shown next."""
 
     name = "toy"
 
-    def __init__(self, coins: Coins, claimed: float) -> None:
-        self.secret = SecretRandomness(coins)
-        self.random = np.random.default_rng(int(coins.secret(1)[0]))
+    def __init__(self, rng: RandomSource, claimed: float) -> None:
+        self.secret = SecretRandomness(rng)
+        self.random = np.random.default_rng(int(rng.secret(1)[0]))
         self.claimed, self.shown, self.told = claimed, 0, 0.0
 
     @property
@@ -139,8 +139,8 @@ class Deaf(Toy):
 
 
 def subject(kind: type[Toy], claimed: float) -> Subject:
-    def make(setting: Setting, coins: Coins) -> Any:
-        return kind(coins, claimed)
+    def make(setting: Setting, rng: RandomSource) -> Any:
+        return kind(rng, claimed)
 
     return Subject(kind.__name__, "bandit", make)
 
@@ -182,9 +182,9 @@ def test_every_run_is_fresh() -> None:
     """What is counted was not looked at before: as many different seeds are used as runs are stated."""
     seeds: list[int] = []
 
-    def make(setting: Setting, coins: Coins) -> Any:
-        seeds.append(getattr(coins, "seed", -1))
-        return Deaf(coins, 0.0)
+    def make(setting: Setting, rng: RandomSource) -> Any:
+        seeds.append(getattr(rng, "seed", -1))
+        return Deaf(rng, 0.0)
 
     few = Effort("test", scouts=5, training=40, scored=80, paths=1, views=1)
     finding = attack(Subject("deaf", "bandit", make), [NOTHING, PAIR], few, seed=1)
@@ -211,14 +211,14 @@ def test_the_same_seed_finds_the_same() -> None:
     assert first.detail != other.detail
 
 
-def test_the_largest_promise_counts_where_coins_decide_it() -> None:
+def test_the_largest_promise_counts_where_rng_decide_it() -> None:
     """Some learners promise more or less as their public coins fall; who sees the coins is promised the worst."""
 
-    def make(setting: Setting, coins: Coins) -> Any:
-        return RandomizedResponse(coins, 1.0 if getattr(coins, "seed", 0) % 5 == 4 else 0.1)
+    def make(setting: Setting, rng: RandomSource) -> Any:
+        return RandomizedResponse(rng, 1.0 if getattr(rng, "seed", 0) % 5 == 4 else 0.1)
 
     few = Effort("test", scouts=0, training=200, scored=400, paths=1, views=1)
-    assert attack(Subject("coins", "bandit", make), [PAIR], few, seed=1).claimed == 1.0
+    assert attack(Subject("rng", "bandit", make), [PAIR], few, seed=1).claimed == 1.0
 
 
 # What the attacker looks at.
@@ -233,7 +233,7 @@ def test_columns_are_the_same_whatever_is_published() -> None:
         )
 
     views = [view([1, 2], [3, 4]), view([5, 6])]
-    reader = Reader.of(views, n_items=2, victim=0)
+    reader = Reader.of(views, n_items=2, target=0)
     assert reader.sizes == (2, 2)
     known = reader.columns(views)
     longer = reader.columns([view([1, 2, 9], [3, 4], [7]), view()])
@@ -251,7 +251,7 @@ def test_every_learner_has_neighbours() -> None:
                 result = candidates(name, feedback, 1.0, 1e-6)
                 assert len(result) >= 4
                 assert len({pair.about for pair in result}) == len(result)
-                assert any(not [a for a in pair.other.answers if a.to == pair.victim] for pair in result), (
+                assert any(not [a for a in pair.other.answers if a.to == pair.target] for pair in result), (
                     "silence"
                 )
 
@@ -269,15 +269,15 @@ def test_an_attacker_sees_what_she_is_shown_unless_that_is_hers_alone(variant: s
             assert (view.slates[:2] != EMPTY_SLOT).any(axis=1).all() or variant == "exclusions"
 
 
-def test_people_of_an_attack_from_outside_are_known_as_the_subject_says() -> None:
+def test_users_of_an_attack_from_outside_are_known_as_the_subject_says() -> None:
     subject, random = tried_subject("overlap-greedy, private, exclusions"), np.random.default_rng(4)
     pairs = candidates(
-        "overlap-greedy", "full", 1.0, 1e-6, lambda setting, victim: subject.knows(setting, victim, random)
+        "overlap-greedy", "full", 1.0, 1e-6, lambda setting, target: subject.knows(setting, target, random)
     )
     for pair in pairs:
         assert pair.leaves_her_out
         for one, other in zip(pair.one.known, pair.other.known, strict=True):
             assert len(one) == len(other) == pair.setting.rounds
             assert [a != b for a, b in zip(one, other, strict=True)] == [
-                number == pair.victim for number in range(pair.setting.rounds)
+                number == pair.target for number in range(pair.setting.rounds)
             ]

@@ -30,15 +30,15 @@ def test_the_listed_law_is_that_of_the_oracle(n: int, k: int, rounds: int) -> No
     subject = Subject(
         "fi-dp",
         "full",
-        lambda setting, coins: FiDp(n, k, horizon=rounds, rate=RATE, epsilon=60.0, delta=1e-6, coins=coins),
+        lambda setting, rng: FiDp(n, k, horizon=rounds, rate=RATE, epsilon=60.0, delta=1e-6, rng=rng),
     )
-    people = [(0.0, *random.uniform(-0.5, 1.5, size=(1 << n) - 1).tolist()) for _ in range(rounds)]
+    users = [(0.0, *random.uniform(-0.5, 1.5, size=(1 << n) - 1).tolist()) for _ in range(rounds)]
     script = prompt(
-        [lambda slate, f=f: Oracle(lambda chosen: f[mask(chosen)], n) for f in people]  # type: ignore[misc]
+        [lambda slate, f=f: Oracle(lambda chosen: f[mask(chosen)], n) for f in users]  # type: ignore[misc]
     )
     result = listing(subject, Setting(n, k, rounds, "full", 60.0), script, 1, 10_000)
     known: dict[bytes, float] = {}
-    for path, chance in full_information_law(tuple(people), n, k, RATE).items():
+    for path, chance in full_information_law(tuple(users), n, k, RATE).items():
         rows = [[-1 if item in slate[:i] else item for i, item in enumerate(slate)] for slate in path]
         key = np.array(rows, dtype=np.int32).tobytes() + np.full((rounds, 2), -1, dtype=np.int32).tobytes()
         known[key] = known.get(key, 0.0) + chance
@@ -88,7 +88,7 @@ def test_epsilon_is_the_smallest_that_is_true_of_every_set() -> None:
 
 
 def test_what_is_known_of_epoch_greedy_is_found() -> None:
-    """One item of two by one person: chances in proportion to exp(rate) and 1, the rate half of epsilon."""
+    """One item of two by one user: chances in proportion to exp(rate) and 1, the rate half of epsilon."""
     (result,) = exact(shipped("epoch-greedy"), 1.0, 1e-6, QUICK, 1)
     assert (result.delta, result.confidence) == (0.0, 1.0)
     assert result.claimed == pytest.approx(1.0)

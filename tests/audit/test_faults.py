@@ -29,9 +29,9 @@ def test_the_table_is_whole() -> None:
     named = (
         *("noise halved", "left out", "used again", "exploration", "redraw", "duplicates", "batch closed"),
         *("public coins", "propensity", "scale", "refusal", "counted again"),
-        *("from what people said", "rising weights", "under one number"),
+        *("from what users said", "rising weights", "under one number"),
         *("two chains", "exact counts", "closed on one value", "only cells", "in the old cell"),
-        *("stand-ins", "refunded"),
+        *("backfill", "refunded"),
         *("coin", "reservoir", "how many answered", "still asked"),
     )
     assert all(any(what in name for name in FAULTS) for what in named)
@@ -46,11 +46,11 @@ SAID_ALREADY = (
     "batch closed on answers (boosted)",
     "duplicates counted (fi-dp)",
     "batch closed on one value (overlap-greedy)",
-    "only cells with people (overlap-greedy)",
+    "only cells with users (overlap-greedy)",
     "moved and still in the old cell (overlap-greedy)",
-    "types from what people said (overlap-greedy)",
+    "types from what users said (overlap-greedy)",
     "rising weights without a bound (overlap-greedy)",
-    "weights from what people said (overlap-greedy)",
+    "weights from what users said (overlap-greedy)",
     "an around and a chain under one number (overlap-greedy)",
     "two chains (overlap-greedy)",
     "stand-ins by public coins (overlap-greedy)",
@@ -70,7 +70,7 @@ def test_a_planted_fault_is_found(name: str) -> None:
     (result,) = pathwise(FAULTS[name], 1.0, 1e-6, QUICK, 11)
     assert result.violation, str(result)
     told_bare = (
-        *("decided", "closed", "used again", "public coins", "tells", "from what people said"),
+        *("decided", "closed", "used again", "public coins", "tells", "from what users said"),
         *("exact counts", "only cells", "refunded", "by how many answered"),
     )
     by_data = any(what in name for what in told_bare)

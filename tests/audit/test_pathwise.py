@@ -184,15 +184,15 @@ def test_a_learner_with_contexts_is_cleared(known: str) -> None:
 def test_neighbours_differ_in_what_is_known_only_where_it_is_hers_alone() -> None:
     random, setting = np.random.default_rng(0), Setting(3, 1, 6, "full", 1.0, 1e-6)
     for contexts, items in itertools.product((None, *CONTEXTS.values()), (0, 3)):
-        for victim in (0, 5):
-            result = known_of(contexts, items, 6, victim, random)
+        for target in (0, 5):
+            result = known_of(contexts, items, 6, target, random)
             hers = items > 0 or (contexts is not None and contexts.private)
-            pair = neighbours(setting, "anybody", victim, (), (), [None] * 6, result)
+            pair = neighbours(setting, "anybody", target, (), (), [None] * 6, result)
             assert pair.leaves_her_out == hers
             for part, differs in ((0, contexts is not None and contexts.private), (1, items > 0)):
                 one, other = result[0][part], result[1][part]
                 assert [a != b for a, b in zip(one, other, strict=True)] == [
-                    differs and number == victim for number in range(len(one))
+                    differs and number == target for number in range(len(one))
                 ]
             if contexts is None and not items:
                 continue

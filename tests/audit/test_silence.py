@@ -18,7 +18,7 @@ from diminuendo.cli.audit import show_audit
 from diminuendo.learners import Learner, Setting
 from diminuendo.learners.epoch_greedy import EpochGreedy
 from diminuendo.learners.random_slates import RandomSlates
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 
 QUICK = EFFORTS["quick"]
 
@@ -48,36 +48,36 @@ def test_who_never_releases_anything_does_not_pass(
     assert "NOTHING TRIED" in capsys.readouterr().out
 
 
-def late(noisy: bool) -> Subject:
-    """Epochs that are longer than the shortest worlds; without noise, items that people want most are drawn."""
+def delay(noisy: bool) -> Subject:
+    """Epochs that are longer than the shortest worlds; without noise, items that users want most are drawn."""
 
-    def make(setting: Setting, coins: Coins) -> Learner:
+    def make(setting: Setting, rng: RandomSource) -> Learner:
         return EpochGreedy(
-            setting.n_items, setting.slots, horizon=setting.rounds, epsilon=1.0, epoch=60, coins=coins
+            setting.n_items, setting.slots, horizon=setting.rounds, epsilon=1.0, epoch=60, rng=rng
         )
 
     def best(scores: np.ndarray, rate: float, secret: object) -> int:
         return int(np.argmax(scores))
 
     around = mock.patch("diminuendo.learners.epoch_greedy.select", best) if not noisy else mock.patch.dict({})
-    return Subject("late", "full", make, lambda: around)  # type: ignore[arg-type,return-value]
+    return Subject("delay", "full", make, lambda: around)  # type: ignore[arg-type,return-value]
 
 
 def test_who_releases_late_is_met_in_longer_worlds() -> None:
     """In the shortest worlds nothing is released; in longer ones its noise is seen, or that it has none."""
-    (finding,) = pathwise(late(noisy=True), 1.0, 0.0, QUICK, 1)
+    (finding,) = pathwise(delay(noisy=True), 1.0, 0.0, QUICK, 1)
     assert not finding.silent
     assert not finding.violation
     assert finding.shown > 0
     assert audit_of(finding).passed
-    (broken,) = pathwise(late(noisy=False), 1.0, 0.0, QUICK, 1)
+    (broken,) = pathwise(delay(noisy=False), 1.0, 0.0, QUICK, 1)
     assert broken.violation
     assert not audit_of(broken).passed
 
 
 def test_that_takes_longer_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audited, "LONGER", (1,))
-    (finding,) = pathwise(late(noisy=False), 1.0, 0.0, QUICK, 1)
+    (finding,) = pathwise(delay(noisy=False), 1.0, 0.0, QUICK, 1)
     assert finding.silent, "as it was: certain that there is no violation"
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from diminuendo.audit.laws import with_reused_words
-from diminuendo.audit.pathwise import SplitCoins, paired_run
+from diminuendo.audit.pathwise import SplitSource, paired_run
 from diminuendo.audit.subjects import Subject, play, shipped
 from diminuendo.audit.taps import Crossing, Diverged, Taps, Unwatched, _words_that_draw
 from diminuendo.audit.worlds import SILENT, Neighbours, crowd, neighbours, wanting
 from diminuendo.learners import Setting
 from diminuendo.learners.hedge.fi_dp import FiDp
-from diminuendo.randomness.coins import SeededCoins
 from diminuendo.randomness.score_classes import probabilities
+from diminuendo.randomness.sources import SeededSource
 from tests.kit.inside import inside
 
 WATCHED = [
@@ -42,9 +42,9 @@ def test_a_run_is_led_after_another(name: str) -> None:
     """The same world with no secret randomness of its own: all that passes, and all that is seen, is the same."""
     subject, pair = pair_for(name)
     free = Taps()
-    seen = play(subject, pair.setting, pair.one, SplitCoins(3, 4), free)
+    seen = play(subject, pair.setting, pair.one, SplitSource(3, 4), free)
     led = Taps(free.crossings, ends=True)
-    again = play(subject, pair.setting, pair.one, SplitCoins(3, None), led)
+    again = play(subject, pair.setting, pair.one, SplitSource(3, None), led)
     assert (len(free.crossings) > 0) == (name != "random")
     for one, other in zip(free.crossings, led.crossings, strict=True):
         assert (one.law, one.scale) == (other.law, other.scale)
@@ -63,8 +63,8 @@ def test_both_worlds_come_to_one_view_and_doors_change_nothing(name: str) -> Non
     result = paired_run(subject, pair, 3, 4)
     assert not result.diverged
     assert np.isfinite(result.loss)
-    plain = play(subject, pair.setting, pair.one, SeededCoins(5))
-    learner = subject.make(pair.setting, SeededCoins(5))
+    plain = play(subject, pair.setting, pair.one, SeededSource(5))
+    learner = subject.make(pair.setting, SeededSource(5))
     for t in range(pair.setting.rounds):  # as without any audit
         with np.errstate(all="ignore"):
             decision = learner.choose()
@@ -77,7 +77,7 @@ def test_both_worlds_come_to_one_view_and_doors_change_nothing(name: str) -> Non
 def test_draws_are_led_to_any_item() -> None:
     random = np.random.default_rng(1)
     for _ in range(20):
-        learner = FiDp(5, 2, horizon=400, rate=0.4, epsilon=60.0, delta=1e-6, coins=SeededCoins(0))
+        learner = FiDp(5, 2, horizon=400, rate=0.4, epsilon=60.0, delta=1e-6, rng=SeededSource(0))
         for _ in range(int(random.integers(60))):
             answer = wanting("full", 5, random.choice(5, size=2).tolist())
             learner.observe(learner.choose(), answer(()))
@@ -100,12 +100,12 @@ def test_any_word_that_two_passages_share_is_noticed() -> None:
 def test_another_passage_than_before_parts_the_worlds() -> None:
     subject, pair = pair_for("overlap-greedy")
     free = Taps()
-    play(subject, pair.setting, pair.one, SeededCoins(3), free)
+    play(subject, pair.setting, pair.one, SeededSource(3), free)
     with pytest.raises(Diverged, match="more is drawn"):
-        play(subject, pair.setting, pair.one, SplitCoins(3, None), Taps(free.crossings[:-1], ends=True))
+        play(subject, pair.setting, pair.one, SplitSource(3, None), Taps(free.crossings[:-1], ends=True))
     other, its = pair_for("slate-clicks")
     with pytest.raises(Diverged, match="something else"):
-        play(other, its.setting, its.one, SplitCoins(3, None), Taps(free.crossings, ends=True))
+        play(other, its.setting, its.one, SplitSource(3, None), Taps(free.crossings, ends=True))
 
 
 def test_secrets_that_no_door_sees_are_noticed() -> None:

@@ -15,7 +15,7 @@ from diminuendo.service.records import PublicMenu
 from diminuendo.streams.contexts import Contexts
 from tests.browser.chromium import HOW_TO_GET_IT, Browser, browser, find
 from tests.browser.test_dashboard import waited
-from tests.service.site import ITEMS, KEYS, Site, block, facts, served
+from tests.service.site import ITEMS, KEYS, Site, block, served, spec
 
 PROGRAM = find()
 COLUMNS = {"country": ("DE", "FR", "other"), "device": ("phone", "desk")}
@@ -75,11 +75,11 @@ def menu(kind: str, slates: list[tuple[int, int]], **more: Any) -> PublicMenu:
 def site(tmp_path: Path) -> Site:
     return Site(
         tmp_path,
-        one=facts("click"),
-        full=facts("full"),
-        typed=facts("click", contexts=COLUMNS),
-        blocks=facts("click"),
-        hers=facts("click", exclusions=True),
+        one=spec("click"),
+        full=spec("full"),
+        typed=spec("click", contexts=COLUMNS),
+        blocks=spec("click"),
+        hers=spec("click", exclusions=True),
     )
 
 
@@ -102,7 +102,7 @@ def opened(tab: Browser, port: int, placement: str, decide: str | None = None) -
 
 
 def visit(tab: Browser, known: Any = None, said: Any = None, exclude: Any = None) -> tuple[list[str], bool]:
-    """What one person is shown, and whether what she says counts."""
+    """What one user is shown, and whether what she says counts."""
     given = [known or {}, *([exclude] if exclude is not None else [])]
     script = f"""shop.choose(...{json.dumps(given)}).then(async shown =>
         [shown.slate, await shown.answer({json.dumps(said or {"click": 1})})])"""

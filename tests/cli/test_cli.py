@@ -130,7 +130,7 @@ def test_errors_are_one_sentence(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """In this process, by what the command calls; the first also as a command."""
-    (tmp_path / "semi.csv").write_text("person;item;value\nada;Up;4,5\nbob;Up;3\n")
+    (tmp_path / "semi.csv").write_text("user;item;value\nada;Up;4,5\nbob;Up;3\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["diminuendo", *arguments])
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # commands set their own; put it back

@@ -12,14 +12,14 @@ from diminuendo.cli.app import app
 from diminuendo.errors import InvalidInput
 
 RUNNER = CliRunner()
-VISITS = "person,item,value,country\n" + "".join(
-    f"{person},{'tea' if person % 2 else 'soap'},1,{'DE' if person % 2 else 'FR'}\n" for person in range(300)
+MAX_ROUNDS_PER_USER = "user,item,value,country\n" + "".join(
+    f"{user},{'tea' if user % 2 else 'soap'},1,{'DE' if user % 2 else 'FR'}\n" for user in range(300)
 )
 
 
 def simulated(folder: Path, *options: str) -> tuple[dict[str, object], str]:
     """The numbers of a short simulation of visits, and what was printed."""
-    (folder / "visits.csv").write_text(VISITS)
+    (folder / "visits.csv").write_text(MAX_ROUNDS_PER_USER)
     arguments = ["simulate", str(folder / "visits.csv"), "--slots", "1", "--seeds", "1", "--jobs", "1"]
     result = RUNNER.invoke(app, [*arguments, *options, "--json", str(folder / "numbers.json")])
     if isinstance(result.exception, InvalidInput):
@@ -55,7 +55,7 @@ def test_names_that_are_given_are_taken_as_they_are(tmp_path: Path) -> None:
 
 
 def test_late_answers_have_no_separate_learners(tmp_path: Path) -> None:
-    result, _ = simulated(tmp_path, "--context", "country", "--late", "3", "--feedback", "click")
+    result, _ = simulated(tmp_path, "--context", "country", "--delay", "3", "--feedback", "click")
     assert learners(result) == ["private", "private-no-contexts", "nonprivate", "random"]
 
 
@@ -71,7 +71,7 @@ def test_without_the_option_nothing_is_known(tmp_path: Path) -> None:
     [
         (["--context", "contry"], r"Did you mean country\?"),
         (["--private-context"], "name them too, as --context country"),
-        (["--learners", "private-separate"], "for people of whom something is known"),
+        (["--learners", "private-separate"], "for users of whom something is known"),
     ],
 )
 def test_mistakes_are_said_in_a_sentence(options: list[str], message: str, tmp_path: Path) -> None:

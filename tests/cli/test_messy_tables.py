@@ -46,22 +46,24 @@ def test_one_command_reads_it_and_says_what_was_read(tmp_path: Path) -> None:
     orders(tmp_path / "orders.csv")
     said = simulated(tmp_path, "--out", str(tmp_path / "report"))
     assert (
-        "Customer ID as person, SKU as item, Created At as time, Order No as order (guessed by their names"
+        "Customer ID as user, SKU as item, Created At as time, Order No as order (guessed by their names"
         in said
     )
     assert "There are semicolons between its columns." in said
     assert re.search(
-        r"A round is an order of a person \(--round says otherwise\): 600 rounds of \d+ people", said
+        r"A round is an order of a user \(--round says otherwise\): 600 rounds of \d+ users", said
     )
     assert "Left out: 7 rows where Customer ID is empty; 3 rows where SKU is empty." in said
     assert re.search(r"\d+ rows say what another row of the same round says", said)
-    assert re.search(r"learn from 1 of each user's rounds \(--visits 1\): from (\d+) of 600\.", said)
+    assert re.search(
+        r"learn from 1 of each user's rounds \(--max-rounds-per-user 1\): from (\d+) of 600\.", said
+    )
     result = json.loads((tmp_path / "report" / "simulation.json").read_text())
     assert result["stream"]["read"]["left_out"] == {"Customer ID is empty": 7, "SKU is empty": 3}
     page = (tmp_path / "report" / "report.html").read_text()
-    assert f"600 rounds of {result['stream']['people']} people" in page
+    assert f"600 rounds of {result['stream']['users']} users" in page
     assert "What was read" in page
-    assert "A round is an order of a person" in page
+    assert "A round is an order of a user" in page
 
 
 def test_options_of_tables(tmp_path: Path) -> None:
@@ -69,19 +71,19 @@ def test_options_of_tables(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"1 row that cannot be used. line \d+: not 6 columns"):
         simulated(tmp_path)
     said = simulated(
-        tmp_path, "--skip-bad", "--round", "day", "--columns", "customer_id,sku", "--visits", "3"
+        tmp_path, "--skip-bad", "--round", "day", "--columns", "customer_id,sku", "--max-rounds-per-user", "3"
     )
     assert "Skipped as bad: 1 row where there are not 6 columns" in said
-    assert "A round is a day of a person:" in said
+    assert "A round is a day of a user:" in said
     assert "guessed" not in said
-    assert "learn from 3 of each user's rounds (--visits 3)" in said
-    said = simulated(tmp_path, "--skip-bad", "--round", "person", "--ignore-case", "--people-without", "50")
+    assert "learn from 3 of each user's rounds (--max-rounds-per-user 3)" in said
+    said = simulated(tmp_path, "--skip-bad", "--round", "user", "--ignore-case", "--users-without", "50")
     assert "A round is a user with all their rows:" in said
-    assert "50 rounds of people who want nothing were added" in said
-    assert "--visits" not in said
-    with pytest.raises(InvalidInput, match="A round is a person, order, session or day"):
+    assert "50 rounds of users who want nothing were added" in said
+    assert "--max-rounds-per-user" not in said
+    with pytest.raises(InvalidInput, match="A round is a user, order, session or day"):
         simulated(tmp_path, "--round", "week")
-    with pytest.raises(InvalidInput, match="--columns takes the columns of person, item and value"):
+    with pytest.raises(InvalidInput, match="--columns takes the columns of user, item and value"):
         simulated(tmp_path, "--columns", "customer")
     with pytest.raises(
         InvalidInput, match=r"has no column when of time\..* Its columns are: Customer ID, Order No"

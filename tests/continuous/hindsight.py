@@ -23,13 +23,13 @@ def constraints(domain: Domain) -> list[optimize.LinearConstraint]:
 def best_concave(objectives: Sequence[DRObjective], domain: Domain) -> float:
     """The largest total value of concave objectives: any local maximum is one."""
 
-    people = Counter(objectives)
+    users = Counter(objectives)
 
     def loss(x: Floats) -> float:
-        return -sum(times * objective.value(x) for objective, times in people.items())
+        return -sum(times * objective.value(x) for objective, times in users.items())
 
     def slope(x: Floats) -> Floats:
-        return np.asarray(-sum(times * f.gradients(x[None, :])[0] for f, times in people.items()))
+        return np.asarray(-sum(times * f.gradients(x[None, :])[0] for f, times in users.items()))
 
     result = optimize.minimize(
         loss,
@@ -48,6 +48,6 @@ def best_on_a_grid(objectives: Sequence[DRObjective], domain: Domain, points: in
     """The largest total value of two-dimensional objectives on a grid: never more than the best."""
     axes = [np.linspace(0, top, points) for top in domain.upper]
     grid = np.array(np.meshgrid(*axes)).reshape(2, -1).T
-    people = Counter(objectives)
+    users = Counter(objectives)
     inside = [x for x in grid if domain.contains(x)]
-    return max(sum(times * f.value(x) for f, times in people.items()) for x in inside)
+    return max(sum(times * f.value(x) for f, times in users.items()) for x in inside)

@@ -1,4 +1,4 @@
-"""Boosted ascent: its lemma by quadrature, what one person can change, its regret against people who react, and its
+"""Boosted ascent: its lemma by quadrature, what one user can change, its regret against users who react, and its
 rounds."""
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from diminuendo.continuous import (
     Quadratic,
 )
 from diminuendo.continuous.boosted import best_size, boosted_plan, part_of_the_way
-from diminuendo.continuous.frank_wolfe_plan import GRADIENT_TICKS, Facts
+from diminuendo.continuous.frank_wolfe_plan import GRADIENT_TICKS, Spec
 from diminuendo.errors import InvalidInput, OverBudget, WrongFeedback
 from diminuendo.privacy import Budget, Ledger, Unit
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace
-from diminuendo.randomness import SeededCoins, SystemCoins
+from diminuendo.randomness import SeededSource, SystemSource
 from diminuendo.types import ONE_MINUS_1_OVER_E, Floats
 from tests.continuous.hindsight import best_on_a_grid
 from tests.kit.inside import last_deviation
@@ -52,11 +52,11 @@ KINDS: list[dict[str, Any]] = [
 
 
 def learner(rounds: int = 60, n: int = 3, seed: int = 1, **how: Any) -> BoostedAscent:
-    coins = SeededCoins(seed)
-    return BoostedAscent(CappedSimplex(n, 1.5), rounds, coins=coins, **({"gradient_bound": 1.0} | how))
+    rng = SeededSource(seed)
+    return BoostedAscent(CappedSimplex(n, 1.5), rounds, rng=rng, **({"gradient_bound": 1.0} | how))
 
 
-def people(rounds: int = 60, n: int = 3, seed: int = 0) -> list[MultilinearNoisyOr]:
+def users(rounds: int = 60, n: int = 3, seed: int = 0) -> list[MultilinearNoisyOr]:
     rng = np.random.default_rng(seed)
     return [MultilinearNoisyOr(0.57 * rng.random(n)) for _ in range(rounds)]
 
@@ -67,7 +67,7 @@ def linear(row: Any, upper: Any = 1.0) -> Quadratic:
 
 
 class Says:
-    """A person whose gradients are whatever a function says."""
+    """A user whose gradients are whatever a function says."""
 
     gradient_bound, smoothness = 1.0, 1.0
 
@@ -142,16 +142,16 @@ def test_the_lemma_needs_what_it_asks_for() -> None:
     )  # ONE_MINUS_1_OVER_E from the gradient, 0 + 1 asked for
 
 
-def test_coins_have_the_density_that_the_lemma_asks_for() -> None:
-    words = SeededCoins(5).public(20_000)
+def test_rng_have_the_density_that_the_lemma_asks_for() -> None:
+    words = SeededSource(5).public(20_000)
     parts = np.array([part_of_the_way(int(word)) for word in words])
     assert stats.kstest(parts, lambda z: np.expm1(z) / (math.e - 1)).pvalue > ALPHA
     assert stats.kstest(parts, "uniform").pvalue < ALPHA
     assert 0 < part_of_the_way(0) < part_of_the_way(2**64 - 1) <= 1
 
 
-def test_one_gradient_per_person_is_right_in_expectation() -> None:
-    """What people are asked in a run of one batch, at one point, against the integral; z uniform would be noticed."""
+def test_one_gradient_per_user_is_right_in_expectation() -> None:
+    """What users are asked in a run of one batch, at one point, against the integral; z uniform would be noticed."""
     rounds, f = 4000, MultilinearNoisyOr([0.9, 0.8, 0.7])
     made = learner(rounds, noise="gaussian", releases=1)
     asked: list[Floats] = []
@@ -178,19 +178,19 @@ def test_one_gradient_per_person_is_right_in_expectation() -> None:
 def test_it_is_what_is_written() -> None:
     """Without noise, on a box, entry by entry, with the same coins."""
     rounds, top = 40, np.array([1.0, 0.8, 0.6])
-    stream, words = people(rounds), SeededCoins(7).public(rounds)
-    made = BoostedAscent(Box(top), rounds, gradient_bound=1.0, coins=SeededCoins(7))
+    stream, words = users(rounds), SeededSource(7).public(rounds)
+    made = BoostedAscent(Box(top), rounds, gradient_bound=1.0, rng=SeededSource(7))
     points, total = made.replay(stream), np.zeros(3)
     assert made.plan.rate == pytest.approx(np.linalg.norm(top) / 2 / ((1 - 1 / math.e) * math.sqrt(rounds)))
-    for t, person in enumerate(stream):
+    for t, user in enumerate(stream):
         x = np.minimum(np.maximum(top / 2 + made.plan.rate * total, 0.0), top)
         np.testing.assert_allclose(points[t], x, atol=1e-12)
         z = math.log(1 + (int(words[t]) / 2**64) * (math.e - 1))
-        total = total + (1 - 1 / math.e) * person.gradients(z * x[None, :])[0]
+        total = total + (1 - 1 / math.e) * user.gradients(z * x[None, :])[0]
 
 
-# Privacy: two runs with the same coins differ in one person. Everybody else is linear, so what they say does not depend
-# on points, and whatever differs in what was published is that person's shift.
+# Privacy: two runs with the same coins differ in one user. Everybody else is linear, so what they say does not depend
+# on points, and whatever differs in what was published is that user's shift.
 
 N, ROUNDS, RELEASES, SLOPE = 4, 32, 15, 0.7
 COUNTED: dict[str, tuple[str, Budget]] = {
@@ -219,7 +219,7 @@ BIGS = ((1e6, 0.0), (np.inf, -np.inf), (SLOPE, np.nan))
 def published(how: str, who: Says | None, at: int) -> tuple[BoostedAscent, list[Any]]:
     """Everything that was kept as released, in order."""
     noise, budget = COUNTED[how]
-    ledger, person = Ledger(budget), linear([0.2, 0.3, 0.1, 0.2])
+    ledger, user = Ledger(budget), linear([0.2, 0.3, 0.1, 0.2])
     made = BoostedAscent(
         CappedSimplex(N, 1.0),
         ROUNDS,
@@ -227,11 +227,11 @@ def published(how: str, who: Says | None, at: int) -> tuple[BoostedAscent, list[
         noise=noise,  # type: ignore[arg-type]
         releases=RELEASES,
         ledger=ledger,
-        coins=SeededCoins(3),
+        rng=SeededSource(3),
     )
     for t in range(ROUNDS):
         decision = made.choose()
-        answer = who if t == at else person
+        answer = who if t == at else user
         if answer is not None:
             made.observe(decision, answer)
     kept = [ledger._kept.once(drawn.name, lambda: np.zeros(0, dtype=np.int64)) for drawn in ledger.drawn]
@@ -240,7 +240,7 @@ def published(how: str, who: Says | None, at: int) -> tuple[BoostedAscent, list[
 
 
 def costs(how: str, at: int) -> tuple[float, float]:
-    """The largest cost of a pair of hostile people, and what was charged for."""
+    """The largest cost of a pair of hostile users, and what was charged for."""
     runs = [published(how, who, at) for who in (None, *hostile())]
     scale = runs[0][0]._sums._sum.scale  # type: ignore[attr-defined]
     worst, moved = 0.0, set()
@@ -272,7 +272,7 @@ def test_nobody_can_change_more_than_is_paid_for(how: str) -> None:
 
 
 def test_releases_cost_nothing_more() -> None:
-    """A person is in one batch: noise is the same for any number of releases."""
+    """A user is in one batch: noise is the same for any number of releases."""
     for noise in ("gaussian", "laplace"):
         scales = {learner(noise=noise, releases=r)._sums._sum.scale for r in (1, 7, 59)}  # type: ignore[attr-defined]
         assert len(scales) == 1
@@ -284,10 +284,10 @@ def test_nothing_visible_depends_on_who_answered() -> None:
         for share in (0.0, 0.5, 1.0):
             ledger = Ledger(Budget(1.0, 1e-6))
             made = learner(noise=noise, releases=7, epsilon=0.1, ledger=ledger)
-            for t, person in enumerate(people()):
+            for t, user in enumerate(users()):
                 decision = made.choose()
                 if t < share * 60:
-                    made.observe(decision, person)
+                    made.observe(decision, user)
             lines = [(charge.event, charge.note) for charge in ledger.charges]
             seen.append((lines, [drawn.name for drawn in ledger.drawn], made.rounds, made._parts.tolist()))
         assert seen[0] == seen[1] == seen[2]
@@ -308,13 +308,13 @@ def test_guarantees() -> None:
         assert isinstance(made.event, kind)
         assert 0.5 * (1 - 1e-6) <= made.guarantee.epsilon <= 0.5
         assert made.guarantee.exact
-        assert not made.guarantee.secure_coins
+        assert not made.guarantee.secure_rng
     free = BoostedAscent(Box([1.0]), 5, gradient_bound=1.0, noise="gaussian")
     assert isinstance(free.event, ContinuousGaussian)
-    assert free.guarantee.secure_coins
+    assert free.guarantee.secure_rng
 
 
-def test_a_person_of_several_rounds_costs_more_noise() -> None:
+def test_a_user_of_several_rounds_costs_more_noise() -> None:
     unit = Unit(rounds=3)
     budgets = {
         "laplace": Budget(1.0, 0.0, unit, "pure"),
@@ -341,9 +341,9 @@ def test_the_ledger_is_charged_at_once_and_refuses() -> None:
 def run(made: BoostedAscent, stream: Sequence[Any]) -> tuple[float, Floats]:
     """What was earned on the sum of (1 - 1/e) gradients as asked for, and that sum."""
     own, total = 0.0, np.zeros(made.domain.n)
-    for t, person in enumerate(stream):
+    for t, user in enumerate(stream):
         decision = made.choose()
-        objective: DRObjective = person(decision.point) if callable(person) else person
+        objective: DRObjective = user(decision.point) if callable(user) else user
         slope = (
             ONE_MINUS_1_OVER_E * objective.gradients(made._asked(t - made._starts[made._sums.released]))[0]
         )
@@ -358,7 +358,7 @@ def against(point: Floats) -> Quadratic:
 
 
 STREAMS: dict[str, list[Any]] = {
-    "random": [people(3, 2)[i] for i in np.random.default_rng(3).integers(0, 3, 150)],
+    "random": [users(3, 2)[i] for i in np.random.default_rng(3).integers(0, 3, 150)],
     "two halves": [linear([0.9, 0.1])] * 75 + [linear([0.0, 0.9])] * 75,
     "concave": [ConcaveOfLinear([0.8, 0.2]), ConcaveOfLinear([0.1, 0.6], "rational")] * 75,
     "against": [against] * 150,
@@ -369,7 +369,7 @@ STREAMS: dict[str, list[Any]] = {
 @pytest.mark.parametrize("name", STREAMS)
 def test_without_noise_the_bound_holds_on_every_path(name: str, domain: Domain) -> None:
     """Theorem C10 before it takes expectations: for the gradients that were asked for, against every point."""
-    made = BoostedAscent(domain, 150, gradient_bound=1.0, coins=SeededCoins(2))
+    made = BoostedAscent(domain, 150, gradient_bound=1.0, rng=SeededSource(2))
     assert made.bound() == pytest.approx(ONE_MINUS_1_OVER_E * domain.spread * math.sqrt(150))
     own, total = run(made, STREAMS[name])
     regret = float(total @ domain.maximise(total)) - own
@@ -401,7 +401,7 @@ def test_private_regret_is_within_its_bound_and_noise_is_why(
     some = 2 if isinstance(domain, CappedSimplex) else 8
     rival = domain.maximise(fixed.gradients(np.zeros((1, 8)))[0])
     for seed in range(40):
-        made = BoostedAscent(domain, rounds, gradient_bound=1.0, coins=SeededCoins(seed), **how)
+        made = BoostedAscent(domain, rounds, gradient_bound=1.0, rng=SeededSource(seed), **how)
         who = [lambda point: wants[int(np.argmin(point[:some]))]] if reacting else [fixed]
         own, total = run(made, who * rounds)
         regrets.append(float(total @ rival) - own)
@@ -415,14 +415,14 @@ def test_private_regret_is_within_its_bound_and_noise_is_why(
     "domain", [Box([1.0, 0.8]), pytest.param(CappedSimplex(2, 1.0), marks=pytest.mark.slow)], ids=repr
 )
 @pytest.mark.parametrize("noise", mostly_slow(["gaussian", "laplace"], ["laplace"]))
-def test_payoffs_are_within_the_bound(noise: Any, domain: Domain) -> None:
+def test_rewards_are_within_the_bound(noise: Any, domain: Domain) -> None:
     """(1 - 1/e) of the best fixed point minus what was earned, mean of 20 runs: with curved objectives too."""
     rounds = 300
     kinds = [ConcaveOfLinear([0.8, 0.2]), ConcaveOfLinear([0.1, 0.6], "rational")]
     stream = [kinds[i] for i in np.random.default_rng(4).integers(0, 2, rounds)]
     best, earned = best_on_a_grid(stream, domain), []
     for seed in range(20):
-        made = BoostedAscent(domain, rounds, gradient_bound=0.83, noise=noise, coins=SeededCoins(seed))
+        made = BoostedAscent(domain, rounds, gradient_bound=0.83, noise=noise, rng=SeededSource(seed))
         earned.append(sum(f.value(x) for f, x in zip(stream, made.replay(stream), strict=True)))
     error = float(stats.t.isf(ALPHA, 19) * np.std(earned, ddof=1) / math.sqrt(20))
     assert ONE_MINUS_1_OVER_E * best - np.mean(earned) + error <= made.bound()
@@ -459,11 +459,11 @@ def test_no_other_number_of_releases_has_a_smaller_bound(cost: str, epsilon: flo
     _, budget = COUNTED[cost]
     share = Budget(epsilon, budget.delta, accountant=budget.accountant).share()
     for rounds in (2, 3, 50, 97):
-        facts = Facts(5, rounds, 2.0, 1.1, 3.0, 0.0)
-        bounds = [boosted_plan(facts, share, releases).bound(facts) for releases in range(1, rounds)]
-        assert boosted_plan(facts, share).bound(facts) == min(bounds)
+        spec = Spec(5, rounds, 2.0, 1.1, 3.0, 0.0)
+        bounds = [boosted_plan(spec, share, releases).bound(spec) for releases in range(1, rounds)]
+        assert boosted_plan(spec, share).bound(spec) == min(bounds)
         if rounds == 97 and epsilon in (1.0, 2.0):
-            assert 1 < boosted_plan(facts, share).releases < 96  # neither end
+            assert 1 < boosted_plan(spec, share).releases < 96  # neither end
 
 
 def test_the_best_size_of_a_batch() -> None:
@@ -492,18 +492,18 @@ def test_the_planned_noise_is_the_noise(cost: str) -> None:
 @pytest.mark.parametrize("how", KINDS, ids=str)
 def test_replay_is_the_loop(how: dict[str, Any]) -> None:
     quick, slow = learner(**how), learner(**how)
-    points = quick.replay(people())
-    for t, person in enumerate(people()):
+    points = quick.replay(users())
+    for t, user in enumerate(users()):
         decision = slow.choose()
         assert decision.round == t
         np.testing.assert_array_equal(decision.point, points[t])
         assert slow.domain.contains(decision.point)
-        slow.observe(decision, person)
+        slow.observe(decision, user)
     assert quick.snapshot() == slow.snapshot()
     first = slow.plan.schedule.ends[0]
     other = learner(**how).replay(
-        people(seed=9)
-    )  # people are listened to, but not before anything was released
+        users(seed=9)
+    )  # users are listened to, but not before anything was released
     np.testing.assert_array_equal(points[:first], other[:first])
     assert not np.array_equal(points, other)
 
@@ -511,27 +511,27 @@ def test_replay_is_the_loop(how: dict[str, Any]) -> None:
 @pytest.mark.parametrize("how", KINDS, ids=str)
 def test_an_answer_counts_once_and_until_its_batch_closes(how: dict[str, Any]) -> None:
     made = learner(**how)
-    size, person = made.plan.schedule.ends[0], people()[0]
+    size, user = made.plan.schedule.ends[0], users()[0]
     decisions = [made.choose() for _ in range(size)]
     quiet = made.snapshot()
-    made.observe(decisions[0], person)
+    made.observe(decisions[0], user)
     answered = made.snapshot()
     assert answered != quiet
-    made.observe(decisions[0], people(seed=5)[0])  # the second answer
+    made.observe(decisions[0], users(seed=5)[0])  # the second answer
     assert made.snapshot() == answered
     made.choose()  # closes the batch
     closed = made.snapshot()
-    for late in decisions:
-        made.observe(late, person)
+    for delay in decisions:
+        made.observe(delay, user)
     assert made.snapshot() == closed
 
 
-def test_people_are_asked_where_their_own_coin_says_however_late() -> None:
+def test_users_are_asked_where_their_own_coin_says_however_late() -> None:
     made, asked = learner(noise="gaussian", releases=1), []
     decisions = [made.choose() for _ in range(5)]
     for decision in reversed(decisions):
         made.observe(decision, Says(lambda points: asked.append(points.copy())))
-    words = SeededCoins(1).public(5)
+    words = SeededSource(1).public(5)
     parts = [part_of_the_way(int(word)) for word in words]
     np.testing.assert_array_equal(np.vstack(asked[::-1]), np.outer(parts, decisions[0].point))
 
@@ -558,8 +558,8 @@ def test_nonsense_counts_as_nothing(how: dict[str, Any]) -> None:
     ends = []
     for say in nothing:
         made = learner(**how)
-        for t, person in enumerate(people()):
-            made.observe(made.choose(), Says(say) if t % 3 == 0 else person)
+        for t, user in enumerate(users()):
+            made.observe(made.choose(), Says(say) if t % 3 == 0 else user)
         ends.append(made._vertices)
     assert all(np.array_equal(end, ends[0]) for end in ends)
     assert not np.array_equal(ends[0], learner(**how)._vertices)  # the others were heard
@@ -568,17 +568,17 @@ def test_nonsense_counts_as_nothing(how: dict[str, Any]) -> None:
 @pytest.mark.parametrize("how", KINDS, ids=str)
 def test_what_is_refused(how: dict[str, Any]) -> None:
     made = learner(rounds=10, **(how | ({"releases": 3} if "releases" in how else {})))
-    made.replay(people(8))
+    made.replay(users(8))
     before = made.snapshot()
     with pytest.raises(InvalidInput, match="made for 10 rounds"):
-        made.replay(people(3))
+        made.replay(users(3))
     assert made.snapshot() == before
     decision = made.choose()
     before = made.snapshot()
     with pytest.raises(InvalidInput, match="never chosen"):
-        made.observe(PointDecision(99, decision.point), people()[0])
+        made.observe(PointDecision(99, decision.point), users()[0])
     with pytest.raises(InvalidInput, match="another point"):
-        made.observe(PointDecision(decision.round, decision.point + 0.1), people()[0])
+        made.observe(PointDecision(decision.round, decision.point + 0.1), users()[0])
     with pytest.raises(WrongFeedback, match="gradients"):
         made.observe(decision, 0.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="read-only"):
@@ -592,13 +592,13 @@ def test_what_is_refused(how: dict[str, Any]) -> None:
 @pytest.mark.parametrize("how", KINDS, ids=str)
 def test_a_restored_learner_goes_on_in_the_same_way(how: dict[str, Any]) -> None:
     made, other = learner(**how), learner(seed=8, **how)
-    made.replay(people()[:33])
+    made.replay(users()[:33])
     decision = made.choose()
     saved = made.snapshot()
     other.restore(saved)
     assert other.snapshot() == saved
     for each in (made, other):  # the coin of an open round is kept
-        each.observe(decision, people()[33])
+        each.observe(decision, users()[33])
     assert other.snapshot() == made.snapshot() != saved
     for bad in (b"", b"abc", learner(n=4, **how).snapshot(), learner(rounds=61, **how).snapshot()):
         with pytest.raises(InvalidInput):
@@ -611,25 +611,25 @@ def test_with_the_same_ledger_nothing_is_drawn_again(noise: Any, tmp_path: Path)
 
     def made(ledger: Ledger) -> BoostedAscent:
         domain, how = CappedSimplex(3, 1.5), {"gradient_bound": 1.0, "epsilon": 2.0}
-        return BoostedAscent(domain, 20, noise=noise, releases=4, ledger=ledger, coins=SystemCoins(), **how)  # type: ignore[arg-type]
+        return BoostedAscent(domain, 20, noise=noise, releases=4, ledger=ledger, rng=SystemSource(), **how)  # type: ignore[arg-type]
 
     path = tmp_path / "people.ledger"
     budget = Budget(2.0, 1e-6) if noise == "gaussian" else Budget(2.0, 0.0, accountant="pure")
     with Ledger.open(path, budget) as ledger:
         first = made(ledger)
-        first.replay(people(6))
+        first.replay(users(6))
         saved = first.snapshot()
-        points = first.replay(people(20)[6:16])
+        points = first.replay(users(20)[6:16])
     with Ledger.open(path, budget) as ledger:
         second = made(ledger)
         second.restore(saved)
-        np.testing.assert_array_equal(second.replay(people(20)[6:16]), points)
+        np.testing.assert_array_equal(second.replay(users(20)[6:16]), points)
         assert len(ledger.charges) == 1
-        second.replay(people(4))
+        second.replay(users(4))
         assert len(ledger.drawn) == 4
     fresh = made(Ledger(budget))
     fresh.restore(saved)
-    assert np.abs(fresh.replay(people(20)[6:16])[-1] - points[-1]).max() > 0
+    assert np.abs(fresh.replay(users(20)[6:16])[-1] - points[-1]).max() > 0
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from diminuendo.continuous.frank_wolfe_plan import GRADIENT_TICKS, reach
 from diminuendo.errors import InvalidInput, OverBudget, WrongFeedback
 from diminuendo.privacy import Budget, Ledger, Unit
 from diminuendo.privacy.events import Gaussian, Laplace
-from diminuendo.randomness import SeededCoins, SystemCoins
+from diminuendo.randomness import SeededSource, SystemSource
 from diminuendo.types import Floats
 from tests.continuous.hindsight import best_concave, best_on_a_grid
 from tests.kit.inside import last_deviation
@@ -50,11 +50,11 @@ KINDS: list[dict[str, Any]] = [
 
 
 def learner(rounds: int = 60, n: int = 3, seed: int = 1, **how: Any) -> MetaFrankWolfe:
-    facts: dict[str, Any] = {"gradient_bound": 1.0, "smoothness": 0.7}
-    return MetaFrankWolfe(CappedSimplex(n, 1.5), rounds, coins=SeededCoins(seed), **(facts | how))
+    spec: dict[str, Any] = {"gradient_bound": 1.0, "smoothness": 0.7}
+    return MetaFrankWolfe(CappedSimplex(n, 1.5), rounds, rng=SeededSource(seed), **(spec | how))
 
 
-def people(rounds: int = 60, n: int = 3, seed: int = 0) -> list[MultilinearNoisyOr]:
+def users(rounds: int = 60, n: int = 3, seed: int = 0) -> list[MultilinearNoisyOr]:
     rng = np.random.default_rng(seed)
     return [MultilinearNoisyOr(0.57 * rng.random(n)) for _ in range(rounds)]
 
@@ -70,21 +70,21 @@ def linear(row: Any, upper: Any = 1.0) -> Quadratic:
 @pytest.mark.parametrize("how", KINDS, ids=str)
 def test_replay_is_the_loop(how: dict[str, Any]) -> None:
     quick, slow = learner(**how), learner(**how)
-    points = quick.replay(people())
-    for t, person in enumerate(people()):
+    points = quick.replay(users())
+    for t, user in enumerate(users()):
         decision = slow.choose()
         assert decision.round == t
         np.testing.assert_array_equal(decision.point, points[t])
         assert slow.domain.contains(decision.point)
-        slow.observe(decision, person)
+        slow.observe(decision, user)
     assert quick.rounds == slow.rounds == 60
     assert quick.snapshot() == slow.snapshot()
 
 
 @pytest.mark.parametrize("how", KINDS, ids=str)
-def test_people_are_listened_to(how: dict[str, Any]) -> None:
-    """With the same coins, other people lead to other points, but not before anything was released."""
-    one, other = learner(**how).replay(people(seed=0)), learner(**how).replay(people(seed=9))
+def test_users_are_listened_to(how: dict[str, Any]) -> None:
+    """With the same coins, other users lead to other points, but not before anything was released."""
+    one, other = learner(**how).replay(users(seed=0)), learner(**how).replay(users(seed=9))
     first = learner(**how).plan.schedule.ends[0]
     begin = learner(**how).choose().point
     np.testing.assert_array_equal(one[:first], np.tile(begin, (first, 1)))
@@ -95,12 +95,12 @@ def test_people_are_listened_to(how: dict[str, Any]) -> None:
 @pytest.mark.parametrize("how", KINDS, ids=str)
 def test_no_more_rounds_than_were_planned(how: dict[str, Any]) -> None:
     made = learner(rounds=10, **(how | ({"releases": 3} if "releases" in how else {})))
-    made.replay(people(8))
+    made.replay(users(8))
     before = made.snapshot()
     with pytest.raises(InvalidInput, match="made for 10 rounds"):
-        made.replay(people(3))
+        made.replay(users(3))
     assert made.snapshot() == before
-    made.replay(people(2))
+    made.replay(users(2))
     with pytest.raises(InvalidInput, match="made for 10 rounds"):
         made.choose()
 
@@ -108,18 +108,18 @@ def test_no_more_rounds_than_were_planned(how: dict[str, Any]) -> None:
 @pytest.mark.parametrize("how", KINDS, ids=str)
 def test_an_answer_counts_until_its_batch_closes(how: dict[str, Any]) -> None:
     made = learner(**how)
-    size, person = made.plan.schedule.ends[0], people()[0]
+    size, user = made.plan.schedule.ends[0], users()[0]
     decisions = [made.choose() for _ in range(size)]
     quiet = made.snapshot()
-    made.observe(decisions[0], person)  # the last choose() of the batch was made, but no later one: in time
+    made.observe(decisions[0], user)  # the last choose() of the batch was made, but no later one: in time
     answered = made.snapshot()
     assert answered != quiet
-    made.observe(decisions[0], people(seed=5)[0])  # the second answer
+    made.observe(decisions[0], users(seed=5)[0])  # the second answer
     assert made.snapshot() == answered
     made.choose()  # closes the batch
     closed = made.snapshot()
-    for late in decisions:
-        made.observe(late, person)
+    for delay in decisions:
+        made.observe(delay, user)
     assert made.snapshot() == closed
 
 
@@ -129,10 +129,10 @@ def test_nothing_visible_depends_on_who_answered() -> None:
         for share in (0.0, 0.5, 1.0):
             ledger = Ledger(Budget(1.0, 1e-6))
             made = learner(noise=noise, releases=7, epsilon=0.1, ledger=ledger)
-            for t, person in enumerate(people()):
+            for t, user in enumerate(users()):
                 decision = made.choose()
                 if t < share * 60:
-                    made.observe(decision, person)
+                    made.observe(decision, user)
             lines = [(charge.event, charge.note) for charge in ledger.charges]
             seen.append((lines, [drawn.name for drawn in ledger.drawn], made.rounds))
         assert seen[0] == seen[1] == seen[2]
@@ -177,7 +177,7 @@ def test_nonsense_counts_as_nothing(how: dict[str, Any], say: Any) -> None:
     for made, answer in ((silent, lambda points: np.zeros(points.shape)), (loud, say)):
         for t in range(60):
             decision = made.choose()
-            made.observe(decision, Hostile(answer) if t % 3 == 0 else people()[t])
+            made.observe(decision, Hostile(answer) if t % 3 == 0 else users()[t])
     np.testing.assert_array_equal(silent._vertices, loud._vertices)
 
 
@@ -187,14 +187,14 @@ def test_an_objective_cannot_change_what_it_is_asked_about_or_answer_twice() -> 
 
     def meddling(points: Floats) -> Floats:
         points += 1.0
-        made.observe(decision, people()[0])  # from within
+        made.observe(decision, users()[0])  # from within
         return np.ones(points.shape)
 
     probes = made._probes.copy()
     made.observe(decision, Hostile(meddling))
     np.testing.assert_array_equal(made._probes, probes)
     alone = learner()
-    alone.observe(alone.choose(), people()[0])
+    alone.observe(alone.choose(), users()[0])
     assert made.snapshot() == alone.snapshot()
 
 
@@ -206,14 +206,14 @@ def test_points_cannot_be_changed_by_whoever_gets_them() -> None:
 @pytest.mark.parametrize("how", KINDS, ids=str)
 def test_other_peoples_decisions_are_refused(how: dict[str, Any]) -> None:
     made = learner(**how)
-    for person in people(30):
-        made.observe(made.choose(), person)
+    for user in users(30):
+        made.observe(made.choose(), user)
     decision = made.choose()
     before = made.snapshot()
     with pytest.raises(InvalidInput, match="never chosen"):
-        made.observe(PointDecision(99, decision.point), people()[0])
+        made.observe(PointDecision(99, decision.point), users()[0])
     with pytest.raises(InvalidInput, match="another point"):
-        made.observe(PointDecision(decision.round, decision.point + 0.1), people()[0])
+        made.observe(PointDecision(decision.round, decision.point + 0.1), users()[0])
     with pytest.raises(WrongFeedback, match="gradients"):
         made.observe(decision, 0.5)  # type: ignore[arg-type]
     assert made.snapshot() == before
@@ -222,17 +222,17 @@ def test_other_peoples_decisions_are_refused(how: dict[str, Any]) -> None:
 @pytest.mark.parametrize("how", KINDS, ids=str)
 def test_a_restored_learner_goes_on_in_the_same_way(how: dict[str, Any]) -> None:
     made, other = learner(**how), learner(**how)
-    made.replay(people()[:33])
+    made.replay(users()[:33])
     decision = made.choose()
-    made.observe(decision, people()[33])
+    made.observe(decision, users()[33])
     saved = made.snapshot()
     other.restore(saved)
     assert other.snapshot() == saved
     np.testing.assert_array_equal(other._point, made._point)
-    other.observe(decision, people(seed=4)[0])  # answered already
+    other.observe(decision, users(seed=4)[0])  # answered already
     assert other.snapshot() == saved
     if not how:  # without noise all of it follows from what was saved
-        np.testing.assert_array_equal(other.replay(people()[34:]), made.replay(people()[34:]))
+        np.testing.assert_array_equal(other.replay(users()[34:]), made.replay(users()[34:]))
 
 
 def test_snapshots_of_others_and_damaged_ones_are_refused() -> None:
@@ -258,25 +258,25 @@ def test_with_the_same_ledger_nothing_is_drawn_again(noise: Any, tmp_path: Path)
     def made(ledger: Ledger) -> MetaFrankWolfe:
         domain = CappedSimplex(3, 1.5)
         how: dict[str, Any] = {"gradient_bound": 1.0, "smoothness": 0.7, "epsilon": 2.0, "releases": 4}
-        return MetaFrankWolfe(domain, 20, noise=noise, copies=3, ledger=ledger, coins=SystemCoins(), **how)
+        return MetaFrankWolfe(domain, 20, noise=noise, copies=3, ledger=ledger, rng=SystemSource(), **how)
 
     path = tmp_path / "people.ledger"
     budget = Budget(2.0, 1e-6) if noise == "gaussian" else Budget(2.0, 0.0, accountant="pure")
     with Ledger.open(path, budget) as ledger:
         first = made(ledger)
-        first.replay(people(6))
+        first.replay(users(6))
         saved = first.snapshot()
-        points = first.replay(people(20)[6:16])
+        points = first.replay(users(20)[6:16])
     with Ledger.open(path, budget) as ledger:
         second = made(ledger)
         second.restore(saved)
-        np.testing.assert_array_equal(second.replay(people(20)[6:16]), points)
+        np.testing.assert_array_equal(second.replay(users(20)[6:16]), points)
         assert len(ledger.charges) == 1
-        second.replay(people(4))
+        second.replay(users(4))
         assert len(ledger.drawn) == 4
     fresh = made(Ledger(budget))
     fresh.restore(saved)
-    assert np.abs(fresh.replay(people(20)[6:16])[-1] - points[-1]).max() > 0
+    assert np.abs(fresh.replay(users(20)[6:16])[-1] - points[-1]).max() > 0
 
 
 # Privacy, as stated. What is released is held against it in test_privacy.py.
@@ -296,12 +296,12 @@ def test_guarantees() -> None:
     assert "real arithmetic" not in str(gauss.guarantee)
     assert 0.5 * (1 - 1e-9) <= gauss.guarantee.epsilon <= 0.5  # what was asked for, but for rounding
     assert isinstance(gauss.event, Gaussian)
-    assert not gauss.guarantee.secure_coins
+    assert not gauss.guarantee.secure_rng
     domain = Box([1.0])
-    assert MetaFrankWolfe(domain, 5, gradient_bound=1.0, smoothness=0.0, noise="gamma").guarantee.secure_coins
+    assert MetaFrankWolfe(domain, 5, gradient_bound=1.0, smoothness=0.0, noise="gamma").guarantee.secure_rng
 
 
-def test_a_person_of_several_rounds_costs_more_noise() -> None:
+def test_a_user_of_several_rounds_costs_more_noise() -> None:
     unit = Unit(rounds=3)
     budgets = {"gamma": Budget(1.0, 0.0, unit, "pure"), "gaussian": Budget(1.0, 1e-6, unit)}
     for noise, budget in budgets.items():
@@ -341,7 +341,7 @@ def test_the_door(how: dict[str, Any], said: str) -> None:
         learner(**how)
 
 
-def test_the_door_of_public_facts() -> None:
+def test_the_door_of_public_spec() -> None:
     with pytest.raises(InvalidInput, match="Domain"):
         MetaFrankWolfe([1.0], 5, gradient_bound=1.0, smoothness=0.0)  # type: ignore[arg-type]
     for steep in (0.0, np.nan, 1e-101, 1e101):
@@ -351,10 +351,10 @@ def test_the_door_of_public_facts() -> None:
         MetaFrankWolfe(Box([1.0]), 5, gradient_bound=1.0, smoothness=np.inf)
 
 
-def test_nothing_people_said_is_printed() -> None:
+def test_nothing_users_said_is_printed() -> None:
     for how in KINDS:
         made = learner(**how)
-        made.replay(people())
+        made.replay(users())
         assert repr(made._sums) == f"<{type(made._sums).__name__}>"
         assert "noise" in repr(made) or "not private" in repr(made)
 
@@ -362,16 +362,16 @@ def test_nothing_people_said_is_printed() -> None:
 def test_it_is_algorithm_4() -> None:
     """Written out, copy by copy, one gradient at a time."""
     rounds, copies, top = 40, 4, np.array([1.0, 0.8, 0.6])
-    stream = people(rounds)
+    stream = users(rounds)
     made = MetaFrankWolfe(Box(top), rounds, gradient_bound=1.0, smoothness=0.7, copies=copies)
     points, eta = made.replay(stream), made.plan.parameter
     sums = [np.zeros(3) for _ in range(copies)]
-    for t, person in enumerate(stream):
+    for t, user in enumerate(stream):
         proposed = [np.minimum(np.maximum(top / 2 + eta * total, 0.0), top) for total in sums]
         np.testing.assert_allclose(points[t], sum(proposed) / copies, atol=1e-12)
         climbing = np.zeros(3)
         for j in range(copies):
-            sums[j] = sums[j] + person.gradients(climbing[None, :])[0]
+            sums[j] = sums[j] + user.gradients(climbing[None, :])[0]
             climbing = climbing + proposed[j] / copies
 
 
@@ -382,9 +382,9 @@ def run(made: MetaFrankWolfe, stream: Sequence[Any]) -> tuple[float, Floats]:
     """What was earned, and each copy's regret against the best fixed point for its own gradients."""
     earned, copies = 0.0, made.plan.copies
     sums, own = np.zeros((copies, made.domain.n)), np.zeros(copies)
-    for person in stream:
+    for user in stream:
         decision = made.choose()
-        objective: DRObjective = person(decision.point) if callable(person) else person
+        objective: DRObjective = user(decision.point) if callable(user) else user
         earned += objective.value(decision.point)
         slopes = objective.gradients(made._probes.copy())
         sums += slopes
@@ -396,9 +396,9 @@ def run(made: MetaFrankWolfe, stream: Sequence[Any]) -> tuple[float, Floats]:
 
 def reached(made: MetaFrankWolfe, regrets: Floats) -> float:
     """The right-hand side of Theorem C3 with measured regrets."""
-    k, facts = made.plan.copies, made.facts
+    k, spec = made.plan.copies, made.spec
     weights = (1 - 1 / k) ** np.arange(k - 1, -1, -1) / k
-    return float(weights @ regrets + reach(k) * facts.smoothness * facts.radius**2 * facts.rounds / (2 * k))
+    return float(weights @ regrets + reach(k) * spec.smoothness * spec.radius**2 * spec.rounds / (2 * k))
 
 
 def streams(rounds: int) -> dict[str, tuple[list[DRObjective], Callable[[Any, Domain], float]]]:
@@ -427,7 +427,7 @@ def test_without_privacy_the_bound_holds(name: str, domain: Domain, copies: int 
     share = reach(made.plan.copies)
     assert share * best - earned <= reached(made, regrets) <= made.bound() + 1e-9
     assert (1 - 1 / math.e) * best - earned <= made.bound()
-    # Regret of every copy, whatever the order of people (Theorem C6 without noise).
+    # Regret of every copy, whatever the order of users (Theorem C6 without noise).
     assert regrets.max() <= domain.spread * steep * math.sqrt(150) * (1 + 1e-9)
 
 
@@ -491,14 +491,14 @@ def test_private_regret_is_within_its_bound_and_noise_is_why(how: dict[str, Any]
     by far more than chance, and above what the bound would be without its noise term."""
     rounds, domain = 250, Box(np.ones(8) / math.sqrt(8))
     single: dict[str, Any] = {} if "calibration" in how else {"copies": 1, "releases": rounds - 1}
-    person, regrets = linear(np.ones(8) / math.sqrt(8), domain.upper), []
+    user, regrets = linear(np.ones(8) / math.sqrt(8), domain.upper), []
     for seed in range(20):
         made = MetaFrankWolfe(
-            domain, rounds, gradient_bound=1.0, smoothness=0.0, coins=SeededCoins(seed), **how, **single
+            domain, rounds, gradient_bound=1.0, smoothness=0.0, rng=SeededSource(seed), **how, **single
         )
         assert made.plan.copies == 1
-        points = made.replay([person] * rounds)
-        regrets.append(rounds - sum(person.value(point) for point in points))
+        points = made.replay([user] * rounds)
+        regrets.append(rounds - sum(user.value(point) for point in points))
     mean = float(np.mean(regrets))
     error = float(stats.t.isf(ALPHA, 19) * np.std(regrets, ddof=1) / math.sqrt(20))
     assert mean + error <= made.bound()
@@ -528,8 +528,8 @@ def test_little_noise_is_little_different(noise: Any) -> None:
             longest = (
                 math.sqrt(stats.chi2.isf(chance, 3)) * deviation + 60 * math.sqrt(3) * 2.0 / GRADIENT_TICKS
             )
-        eta, bent = private.plan.parameter, max(person.smoothness for person in people())
-        difference = np.linalg.norm(private.replay(people()) - calm.replay(people()), axis=1).max()
+        eta, bent = private.plan.parameter, max(user.smoothness for user in users())
+        difference = np.linalg.norm(private.replay(users()) - calm.replay(users()), axis=1).max()
         return difference, eta * longest * (1 + eta * bent) ** 59
 
     result, allowed = apart(1e7)
@@ -586,4 +586,4 @@ def test_it_is_not_copied_and_threads_take_turns() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(seen) == list(range(made.facts.rounds))
+    assert sorted(seen) == list(range(made.spec.rounds))

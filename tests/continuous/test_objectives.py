@@ -75,29 +75,29 @@ def expectation(value: Callable[[tuple[int, ...]], float], x: Floats) -> float:
 def test_multilinear_forms_are_expectations_over_sets(family: Any) -> None:
     rng = np.random.default_rng(1)
     for specimen, n_items, matrices in family.specimens():
-        people = dim.People(specimen, matrices, n_items)
-        extended = [multilinear(person) for person in people]
-        assert len(extended) == len(people)
-        for person, objective in zip(people, extended, strict=True):
+        users = dim.Users(specimen, matrices, n_items)
+        extended = [multilinear(user) for user in users]
+        assert len(extended) == len(users)
+        for user, objective in zip(users, extended, strict=True):
             assert check(objective) is None
             for x in (*rng.random((4, n_items)), np.eye(n_items)[0], np.ones(n_items)):
-                truth = expectation(person.value, x)
+                truth = expectation(user.value, x)
                 assert objective.value(x) == pytest.approx(truth, abs=1e-14)
                 # The derivative in entry a is E f(S + a) - E f(S - a): exact, since F is linear in it.
                 for a in range(n_items):
                     up, down = x.copy(), x.copy()
                     up[a], down[a] = 1.0, 0.0
-                    slope = expectation(person.value, up) - expectation(person.value, down)
+                    slope = expectation(user.value, up) - expectation(user.value, down)
                     assert objective.gradients(x[None, :])[0, a] == pytest.approx(slope, abs=1e-14)
 
 
 def test_rows_and_arrays_give_the_same_objective() -> None:
     p, w = [0.5, 0.0, 1.0, 0.25], [0.5, 0.0, 0.25, 0.0, 0.25]
     x = np.array([[0.2, 0.9, 0.4, 0.6]])
-    clicks = dim.People(dim.NoisyOr(), [p])[0]
-    cares = dim.People(dim.Coverage(INCIDENCE), [w])[0]
-    for person, same in ((clicks, MultilinearNoisyOr(p)), (cares, MultilinearCoverage(w, INCIDENCE))):
-        ours = multilinear(person)
+    clicks = dim.Users(dim.NoisyOr(), [p])[0]
+    cares = dim.Users(dim.Coverage(INCIDENCE), [w])[0]
+    for user, same in ((clicks, MultilinearNoisyOr(p)), (cares, MultilinearCoverage(w, INCIDENCE))):
+        ours = multilinear(user)
         np.testing.assert_array_equal(ours.gradients(x), same.gradients(x))
         assert (ours.gradient_bound, ours.smoothness) == (same.gradient_bound, same.smoothness)
 
@@ -165,20 +165,20 @@ def test_the_good_one_is_good() -> None:
 def test_greedy_in_hindsight_reaches_its_share(domain: Any) -> None:
     """Theorem C3 with regret 0, also where the sum is not concave."""
     rng = np.random.default_rng(3)
-    people = [MultilinearNoisyOr(rng.random(2)) for _ in range(5)] + [non_concave()] * 3
-    best, steps = best_on_a_grid(people, domain), 25
-    ours = total_value(people, frank_wolfe_offline(people, domain, steps))
-    lost = sum(person.smoothness for person in people) * domain.radius**2 / (2 * steps)
+    users = [MultilinearNoisyOr(rng.random(2)) for _ in range(5)] + [non_concave()] * 3
+    best, steps = best_on_a_grid(users, domain), 25
+    ours = total_value(users, frank_wolfe_offline(users, domain, steps))
+    lost = sum(user.smoothness for user in users) * domain.radius**2 / (2 * steps)
     assert ours >= (1 - (1 - 1 / steps) ** steps) * (best - lost)
 
 
-def test_greedy_in_hindsight_is_nearly_best_for_concave_people() -> None:
+def test_greedy_in_hindsight_is_nearly_best_for_concave_users() -> None:
     rng = np.random.default_rng(4)
-    people: list[DRObjective] = [BudgetAllocation(rng.random((4, 3)) * 0.9) for _ in range(6)]
+    users: list[DRObjective] = [BudgetAllocation(rng.random((4, 3)) * 0.9) for _ in range(6)]
     domain = CappedSimplex(4, 1.5)
     best, ours = (
-        best_concave(people, domain),
-        total_value(people, frank_wolfe_offline(people, domain, 400)),
+        best_concave(users, domain),
+        total_value(users, frank_wolfe_offline(users, domain, 400)),
     )
     assert (1 - 1 / np.e) * best <= ours <= best * (1 + 1e-6)  # SLSQP stops short of the best, by far less
 
@@ -199,7 +199,7 @@ def test_greedy_in_hindsight_is_nearly_best_for_concave_people() -> None:
         (lambda: ConcaveOfLinear([-1.0]), "from 0 on"),
         (lambda: BudgetAllocation([[1.0]]), "below 1"),
         (lambda: BudgetAllocation([[0.5, 0.5]], [1.0]), "one per target"),
-        (lambda: multilinear(dim.person(dim.BestMatch(), {0: 0.5}, n_items=2)), "noisy-or and coverage"),
+        (lambda: multilinear(dim.user(dim.BestMatch(), {0: 0.5}, n_items=2)), "noisy-or and coverage"),
         (lambda: check(GOOD, Box([1.0])), "Box of 2"),
         (lambda: frank_wolfe_offline([GOOD], Box([1.0])), "about 2 entries"),
     ],
@@ -209,6 +209,6 @@ def test_the_door(make: Any, said: str) -> None:
         make()
 
 
-def test_nothing_of_a_person_is_printed() -> None:
+def test_nothing_of_a_user_is_printed() -> None:
     for objective, _ in OBJECTIVES:
         assert "." not in repr(objective)

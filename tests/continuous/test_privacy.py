@@ -1,7 +1,7 @@
-"""What one person can change in everything that is published, by brute force over hostile answers.
+"""What one user can change in everything that is published, by brute force over hostile answers.
 
-Two runs with the same coins differ in one person. Everybody else is linear, so their gradients do not depend on points,
-and whatever differs in what was published, noise being the same, is that person's shift. The shifts of all releases
+Two runs with the same coins differ in one user. Everybody else is linear, so their gradients do not depend on points,
+and whatever differs in what was published, noise being the same, is that user's shift. The shifts of all releases
 together are the cost, and must be what was charged: never more, and for the worst pair nearly all of it.
 """
 
@@ -17,11 +17,11 @@ import pytest
 from scipy import stats
 
 from diminuendo.continuous import CappedSimplex, MetaFrankWolfe, Quadratic
-from diminuendo.continuous.frank_wolfe_plan import Facts, FrankWolfePlan, gamma_noise
+from diminuendo.continuous.frank_wolfe_plan import FrankWolfePlan, Spec, gamma_noise
 from diminuendo.continuous.gradient_sums import GammaSums, clipped
 from diminuendo.privacy import Budget, Ledger
 from diminuendo.privacy.events import Gaussian, Laplace
-from diminuendo.randomness import SecretRandomness, SeededCoins
+from diminuendo.randomness import SecretRandomness, SeededSource
 from diminuendo.sums import equal
 from diminuendo.types import Floats
 from tests.kit.statistics import ALPHA
@@ -30,7 +30,7 @@ N, COPIES, ROUNDS, RELEASES, SLOPE = 3, 4, 32, 15, 0.7
 
 
 class Says:
-    """A person whose gradients are whatever a function says."""
+    """A user whose gradients are whatever a function says."""
 
     n, gradient_bound, smoothness = N, 1.0, 1.0
 
@@ -82,7 +82,7 @@ def published(noise: Any, who: Says | None, at: int) -> tuple[MetaFrankWolfe, li
         copies=COPIES,
         releases=RELEASES,
         ledger=ledger,
-        coins=SeededCoins(3),
+        rng=SeededSource(3),
     )
     for t in range(ROUNDS):
         decision = made.choose()
@@ -96,7 +96,7 @@ def published(noise: Any, who: Says | None, at: int) -> tuple[MetaFrankWolfe, li
 
 
 def costs(noise: Any, at: int) -> tuple[float, float]:
-    """The largest cost of a pair of hostile people, and what was charged for."""
+    """The largest cost of a pair of hostile users, and what was charged for."""
     runs = [published(noise, who, at) for who in (None, *hostile())]
     made = runs[0][0]
     worst = 0.0
@@ -128,8 +128,8 @@ def test_nobody_can_change_more_than_is_paid_for(noise: Any) -> None:
     assert last == 0.0  # nothing is released after the last batch
 
 
-def test_padding_has_nothing_to_do_with_people() -> None:
-    """Noise that is added to give every release the same law is the same whatever people say."""
+def test_padding_has_nothing_to_do_with_users() -> None:
+    """Noise that is added to give every release the same law is the same whatever users say."""
     _, one = published("gamma", hostile()[5], 0)
     _, other = published("gamma", hostile()[7], 0)
     for a, b in zip(one, other, strict=True):
@@ -139,13 +139,13 @@ def test_padding_has_nothing_to_do_with_people() -> None:
 def test_every_padded_release_has_noise_of_the_same_length() -> None:
     """The mean square is levels * n (n + 1) * scale^2 after 1, 2 and 3 releases, though these are 1, 1 and 2 nodes."""
     copies, size = 4000, 2
-    facts = Facts(size, 4, 1.0, 1.0, 1.0, 0.0)
+    spec = Spec(size, 4, 1.0, 1.0, 1.0, 0.0)
     plan = FrankWolfePlan(copies, equal(4, 4), "ftrl", 1.0)
-    secret = SecretRandomness(SeededCoins(4))
+    secret = SecretRandomness(SeededSource(4))
     for padded in (True, False):
         ledger = Ledger(Budget(1.0, 0.0, accountant="pure"))
-        sums = GammaSums(facts, plan, 1.0, ledger, "noise", padded)
-        levels, scale = gamma_noise(facts, 1.0, copies, 3)
+        sums = GammaSums(spec, plan, 1.0, ledger, "noise", padded)
+        levels, scale = gamma_noise(spec, 1.0, copies, 3)
         for nodes in (1, 1, 2):
             squares = (sums.release(secret) ** 2).sum(axis=1) / scale**2
             error = stats.norm.isf(ALPHA / 2) * squares.std(ddof=1) / math.sqrt(copies)

@@ -15,22 +15,22 @@ from diminuendo import (
     Contexts,
     Decision,
     Learner,
-    People,
-    SeededCoins,
+    SeededSource,
     Setting,
+    Users,
     _snapshots,
     restore,
 )
-from diminuendo.contract.case import N_ITEMS, PEOPLE, SLOTS, Case
+from diminuendo.contract.case import N_ITEMS, SLOTS, USERS, Case
 from diminuendo.errors import DiminuendoError, InvalidInput, OutOfRange, UserCodeStopped, WrongFeedback
+from diminuendo.learners.base.contribution_bound import silenced
 from diminuendo.learners.base.entry import AnyEntry
-from diminuendo.learners.base.feedback import Anything, said_to
-from diminuendo.learners.base.patience import Patience
+from diminuendo.learners.base.feedback import Anything, simulate_feedback
+from diminuendo.learners.base.feedback_window import FeedbackWindow
 from diminuendo.learners.base.policy import MenuPolicy
-from diminuendo.learners.base.visits import silenced
-from diminuendo.learners.elsewhere import Elsewhere
+from diminuendo.learners.remote_rounds import RemoteRounds
 from diminuendo.objectives import NoisyOr
-from diminuendo.objectives.person import Person
+from diminuendo.objectives.user import User
 from diminuendo.offline import greedy, private_greedy
 from diminuendo.privacy import Budget
 from diminuendo.streams.contexts import NOBODY
@@ -48,7 +48,7 @@ def made(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)
         setting = Setting(N_ITEMS, SLOTS, rounds, feedback, 8.0, **more)
-        return entry.for_setting(setting, coins=SeededCoins(seed))
+        return entry.for_setting(setting, rng=SeededSource(seed))
 
 
 def having(option: str) -> list[Case]:
@@ -67,7 +67,9 @@ def menus() -> list[Case]:
     """The learners whose rounds others may choose."""
     result = [case for case in cases() if case.kind.private]
     return [
-        case for case in result if isinstance(policy := case.fresh().policy, MenuPolicy) and policy.elsewhere
+        case
+        for case in result
+        if isinstance(policy := case.fresh().policy, MenuPolicy) and policy.remote_rounds
     ]
 
 
@@ -100,12 +102,12 @@ def test_row_of_follows_from_the_decision_alone(case: Case, hidden: str | None) 
         assert tuple(item for item in row.tolist() if item >= 0) == decision.slate
         for there in (decision, Decision.from_json(decision.to_json())):
             np.testing.assert_array_equal(learner.row_of(there), row)
-    life = shown[-1].life
+    incarnation = shown[-1].incarnation
     for guess in (
         np.random.default_rng(1).permuted(np.tile(np.arange(N_ITEMS), (30, 1)), axis=1)[:, :SLOTS].tolist()
     ):
         for number in (OUTSIDE, learner.rounds - 1):
-            own = learner.row_of(Decision(number, tuple(guess), life=life))
+            own = learner.row_of(Decision(number, tuple(guess), incarnation=incarnation))
             assert own.tolist() == guess, "whatever somebody else was shown"
 
 
@@ -115,36 +117,38 @@ def test_a_guessed_slate_of_a_round_is_given_back_and_nothing_else(case: Case) -
     decision = learner.choose()
     for guess in ((5, 4, 3), (0, 1, 2), decision.slate):
         result = (
-            learner.row_of(Decision(decision.round, guess, life=decision.life))
+            learner.row_of(Decision(decision.round, guess, incarnation=decision.incarnation))
             if len(guess) == SLOTS
             else None
         )
         assert result is None or tuple(result.tolist()) == guess
     with pytest.raises(InvalidInput, match="each of 3 slots"):
-        learner.row_of(Decision(decision.round, (), life=decision.life))
+        learner.row_of(Decision(decision.round, (), incarnation=decision.incarnation))
 
 
 @pytest.mark.parametrize("case", [*having("exclusions"), *having("contexts")], ids=repr)
 def test_observe_does_not_tell_whether_a_guessed_slate_is_that_of_another_user(case: Case) -> None:
     """Where slates follow from what is private, a wrong guess is as silent as a right one, and counts for nothing."""
     options = case.kind.options
-    facts: dict[str, Any] = {"exclusions": True} if "exclusions" in options else {}
+    spec: dict[str, Any] = {"exclusions": True} if "exclusions" in options else {}
     if "contexts" in options:
-        facts["contexts"] = GROUPS
-    learner = made(case.kind, case.feedback, **facts)
+        spec["contexts"] = GROUPS
+    learner = made(case.kind, case.feedback, **spec)
     decision = learner.choose()
     other = tuple(item for item in range(learner.n_items) if item not in decision.slate)[
         : len(decision.slate)
     ]
     before = learner.snapshot()
-    learner.observe(Decision(decision.round, other, life=decision.life), case.answer(decision, 0))
+    learner.observe(
+        Decision(decision.round, other, incarnation=decision.incarnation), case.answer(decision, 0)
+    )
     assert learner.snapshot() == before
     learner.observe(decision, case.answer(decision, 0))
     if case.feedback == "full":
         assert learner.snapshot() != before
 
 
-# What is known of the people who come is for their own slates.
+# What is known of the users who come is for their own slates.
 
 
 def forgotten(learner: Learner) -> bool:
@@ -160,20 +164,20 @@ def test_what_is_known_of_who_comes_does_not_stay(
     case: Case, fails: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = case.kind.options
-    facts: dict[str, Any] = {"contexts": GROUPS} if "contexts" in options else {}
-    facts |= {"exclusions": True} if "exclusions" in options else {}
-    facts |= {"sample": 2} if "sample" in options else {}
-    learner = made(case.kind, case.feedback, **facts)
-    one: dict[str, Any] = {"context": "a"} if "contexts" in facts else {}
-    one |= {"exclude": [1, 2]} if "exclusions" in facts else {}
-    many: dict[str, Any] = {"contexts": ["a", "b"] * 30} if "contexts" in facts else {}
-    many |= {"exclude": [[1, 2]] * 60} if "exclusions" in facts else {}
+    spec: dict[str, Any] = {"contexts": GROUPS} if "contexts" in options else {}
+    spec |= {"exclusions": True} if "exclusions" in options else {}
+    spec |= {"sample": 2} if "sample" in options else {}
+    learner = made(case.kind, case.feedback, **spec)
+    one: dict[str, Any] = {"context": "a"} if "contexts" in spec else {}
+    one |= {"exclude": [1, 2]} if "exclusions" in spec else {}
+    many: dict[str, Any] = {"contexts": ["a", "b"] * 30} if "contexts" in spec else {}
+    many |= {"exclude": [[1, 2]] * 60} if "exclusions" in spec else {}
     if not fails:
         learner.choose(**one)
         assert forgotten(learner)
         learner.choose_many(60, **many)
         assert forgotten(learner)
-        learner.replay(PEOPLE[:60], **many)
+        learner.replay(USERS[:60], **many)
         assert forgotten(learner)
         return
 
@@ -181,7 +185,7 @@ def test_what_is_known_of_who_comes_does_not_stay(
         raise MemoryError
 
     for method in ("draw", "release", "due", "replay"):
-        learner = made(case.kind, case.feedback, **facts)
+        learner = made(case.kind, case.feedback, **spec)
         if method == "release":
             monkeypatch.setattr(learner.policy, "due", lambda: True)
         monkeypatch.setattr(learner.policy, method, failing)
@@ -191,7 +195,7 @@ def test_what_is_known_of_who_comes_does_not_stay(
             assert forgotten(learner)
         with pytest.raises(MemoryError) if method != "draw" else warnings.catch_warnings():
             try:
-                learner.replay(PEOPLE[:60], **many)
+                learner.replay(USERS[:60], **many)
             except MemoryError:
                 if method != "draw":
                     raise
@@ -201,10 +205,10 @@ def test_what_is_known_of_who_comes_does_not_stay(
 # Rounds that are chosen elsewhere.
 
 
-def away(case: Case, rounds: int = 9) -> tuple[Learner, Elsewhere, Items]:
-    learner = made(case.kind, case.feedback, patience=Patience(rounds=20))
+def away(case: Case, rounds: int = 9) -> tuple[Learner, RemoteRounds, Items]:
+    learner = made(case.kind, case.feedback, feedback_window=FeedbackWindow(rounds=20))
     learner.release()
-    door, menu = Elsewhere(learner), learner.menu
+    door, menu = RemoteRounds(learner), learner.menu
     assert menu is not None
     many = rounds if menu.end is None else min(rounds, menu.end)
     assert many > 4
@@ -221,7 +225,7 @@ def told(case: Case, rows: Items, number: int) -> Any:
     return (
         {"click": 0, "bandit": 1.0}.get(case.feedback)
         if case.feedback != "full"
-        else said_to(PEOPLE, 1, slate, "full")
+        else simulate_feedback(USERS, 1, slate, "full")
     )
 
 
@@ -231,11 +235,11 @@ def test_there_are_learners_that_can_be_driven() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("delay", [False, True])
 @pytest.mark.parametrize("bulk", [False, True])
 @pytest.mark.parametrize("case", menus(), ids=repr)
 def test_a_user_moves_one_round_whenever_it_is_told_that_the_others_do_not_count(
-    case: Case, bulk: bool, late: bool
+    case: Case, bulk: bool, delay: bool
 ) -> None:
     """Three rounds of one user, of which one counts: answered before attendance, after it, in one world or two."""
     if bulk and case.feedback != "full":
@@ -244,9 +248,9 @@ def test_a_user_moves_one_round_whenever_it_is_told_that_the_others_do_not_count
     for hasty in (True, False):
         learner, door, rows = away(case)
         counts, numbers = [True, False, False, *[True] * (len(rows) - 3)], np.arange(3)
-        said: Any = PEOPLE[np.array([1, 1, 1])] if bulk else [told(case, rows, number) for number in range(3)]
+        said: Any = USERS[np.array([1, 1, 1])] if bulk else [told(case, rows, number) for number in range(3)]
         if hasty:
-            if not late:
+            if not delay:
                 with pytest.raises(InvalidInput, match="came"):
                     door.answered(numbers, rows[:3], None, said)
             else:  # of others it is known already
@@ -259,7 +263,7 @@ def test_a_user_moves_one_round_whenever_it_is_told_that_the_others_do_not_count
         result.append(learner.snapshot())
     learner, door, rows = away(case)
     door.came(0, [True, False, False, *[True] * (len(rows) - 3)])
-    alone: Any = PEOPLE[np.array([1])] if bulk else [told(case, rows, 0)]
+    alone: Any = USERS[np.array([1])] if bulk else [told(case, rows, 0)]
     door.answered(np.arange(1), rows[:1], None, alone)
     rest = learner.snapshot()
     assert contents(result[0]) == contents(result[1]) == contents(rest)
@@ -277,9 +281,9 @@ def test_attendance_is_told_once_and_survives_a_restart(case: Case) -> None:
     counts = [True, False, *[True] * (len(rows) - 2)]
     door.came(0, counts[:2])
     door.answered([0], rows[:1], None, [told(case, rows, 0)])
-    again = restore(learner.snapshot(), coins=SeededCoins(4))
+    again = restore(learner.snapshot(), rng=SeededSource(4))
     for each in (learner, again):
-        other = Elsewhere(each)
+        other = RemoteRounds(each)
         before = each.snapshot()
         other.came(0, counts[:2])
         assert each.snapshot() == before, "said again"
@@ -303,32 +307,32 @@ def test_whether_answers_are_refused_does_not_depend_on_them(case: Case) -> None
             door.answered(np.arange(many), rows[:many].reshape(many, SLOTS), None, said)
 
 
-# People whom compiled code could not read.
+# Users whom compiled code could not read.
 
-WIDE = People(NoisyOr(), np.full((4, 500), 0.1))
-REAL = PEOPLE[1]
-UNREADABLE: dict[str, Callable[[], Person]] = {
-    "index 10**9": lambda: Person(NoisyOr(), N_ITEMS, PEOPLE.table, 10**9),
-    "index one too large": lambda: Person(NoisyOr(), N_ITEMS, PEOPLE.table, len(PEOPLE)),
-    "index -5": lambda: Person(NoisyOr(), N_ITEMS, PEOPLE.table, -5),
-    "a table of another width": lambda: Person(NoisyOr(), N_ITEMS, WIDE.table, 0),
-    "no table": lambda: Person(NoisyOr(), N_ITEMS, None, 0),
-    "no family": lambda: Person(None, N_ITEMS, PEOPLE.table, 0),  # type: ignore[arg-type]
-    "starts beyond the end": lambda: Person(
-        NoisyOr(), N_ITEMS, PEOPLE.table._replace(starts=np.array([0, 10**12])), 0
+WIDE = Users(NoisyOr(), np.full((4, 500), 0.1))
+REAL = USERS[1]
+UNREADABLE: dict[str, Callable[[], User]] = {
+    "index 10**9": lambda: User(NoisyOr(), N_ITEMS, USERS.table, 10**9),
+    "index one too large": lambda: User(NoisyOr(), N_ITEMS, USERS.table, len(USERS)),
+    "index -5": lambda: User(NoisyOr(), N_ITEMS, USERS.table, -5),
+    "a table of another width": lambda: User(NoisyOr(), N_ITEMS, WIDE.table, 0),
+    "no table": lambda: User(NoisyOr(), N_ITEMS, None, 0),
+    "no family": lambda: User(None, N_ITEMS, USERS.table, 0),  # type: ignore[arg-type]
+    "starts beyond the end": lambda: User(
+        NoisyOr(), N_ITEMS, USERS.table._replace(starts=np.array([0, 10**12])), 0
     ),
-    "other kinds of arrays": lambda: Person(
-        NoisyOr(), N_ITEMS, PEOPLE.table._replace(columns=PEOPLE.table.columns.astype(np.float64)), 0
+    "other kinds of arrays": lambda: User(
+        NoisyOr(), N_ITEMS, USERS.table._replace(columns=USERS.table.columns.astype(np.float64)), 0
     ),
-    "no numbers": lambda: Person(
-        NoisyOr(), N_ITEMS, PEOPLE.table._replace(values=PEOPLE.table.values * np.nan), 0
+    "no numbers": lambda: User(
+        NoisyOr(), N_ITEMS, USERS.table._replace(values=USERS.table.values * np.nan), 0
     ),
 }
 
 
 @pytest.mark.parametrize("what", UNREADABLE)
 @pytest.mark.parametrize("case", full(), ids=repr)
-def test_an_unreadable_person_is_refused_and_nobody_else_is_touched(case: Case, what: str) -> None:
+def test_an_unreadable_user_is_refused_and_nobody_else_is_touched(case: Case, what: str) -> None:
     learners = [made(case.kind, case.feedback), made(case.kind, case.feedback)]
     slates: list[list[Decision]] = [[], []]
     for t in range(60):
@@ -340,14 +344,14 @@ def test_an_unreadable_person_is_refused_and_nobody_else_is_touched(case: Case, 
                 assert "000000" not in str(result.value)
                 with pytest.raises(InvalidInput, match="Number 0"):
                     learner.observe_many([shown[-1]], [UNREADABLE[what]()])
-            learner.observe(shown[-1], PEOPLE[t])
+            learner.observe(shown[-1], USERS[t])
     assert slates[0] == slates[1]
     assert learners[0].snapshot() == learners[1].snapshot()
 
 
 @pytest.mark.parametrize("what", UNREADABLE)
 @pytest.mark.parametrize("case", [case for case in menus() if case.feedback == "full"], ids=repr)
-def test_an_unreadable_person_is_nothing_elsewhere(case: Case, what: str) -> None:
+def test_an_unreadable_user_is_nothing_remote_rounds(case: Case, what: str) -> None:
     result = []
     for attacked in (True, False):
         learner, door, rows = away(case)
@@ -361,23 +365,23 @@ def test_an_unreadable_person_is_nothing_elsewhere(case: Case, what: str) -> Non
     assert result[0] == result[1] != before
 
 
-def hurt(what: str) -> People:
-    people = silenced(PEOPLE, np.ones(len(PEOPLE), dtype=np.bool_))[:60]
+def hurt(what: str) -> Users:
+    users = silenced(USERS, np.ones(len(USERS), dtype=np.bool_))[:60]
     if what == "a table of another width":
-        people.table = WIDE.table
-    elif what == "fewer rows than people":
-        people._length = 10**6
+        users.table = WIDE.table
+    elif what == "fewer rows than users":
+        users._length = 10**6
     elif what == "another number of items":
-        people = People(NoisyOr(), np.full((60, 500), 0.1))
-        people.n_items = N_ITEMS
+        users = Users(NoisyOr(), np.full((60, 500), 0.1))
+        users.n_items = N_ITEMS
     elif what == "no words to click by":
-        people._click_words = np.zeros(1, dtype=np.uint64)
-    return people
+        users._click_words = np.zeros(1, dtype=np.uint64)
+    return users
 
 
 HURT = (
     "a table of another width",
-    "fewer rows than people",
+    "fewer rows than users",
     "another number of items",
     "no words to click by",
 )
@@ -386,29 +390,29 @@ HURT = (
 @pytest.mark.parametrize("what", HURT)
 @pytest.mark.parametrize("case", cases(), ids=repr)
 def test_an_unreadable_table_is_refused_before_a_round(case: Case, what: str) -> None:
-    learner, people = case.fresh(), hurt(what)
+    learner, users = case.fresh(), hurt(what)
     before = learner.snapshot()
     with pytest.raises(InvalidInput, match="does not hold"):
-        learner.replay(people)
+        learner.replay(users)
     assert learner.snapshot() == before
 
 
 @pytest.mark.parametrize("what", HURT)
 @pytest.mark.parametrize("case", [case for case in menus() if case.feedback == "full"], ids=repr)
-def test_an_unreadable_table_is_refused_elsewhere(case: Case, what: str) -> None:
+def test_an_unreadable_table_is_refused_remote_rounds(case: Case, what: str) -> None:
     _, door, rows = away(case)
     door.came(0, [True] * len(rows))
-    people = hurt(what)
-    if what != "fewer rows than people":
+    users = hurt(what)
+    if what != "fewer rows than users":
         with pytest.raises(InvalidInput, match="does not hold"):
-            door.answered(np.arange(60) % len(rows), rows[np.arange(60) % len(rows)], None, people)
+            door.answered(np.arange(60) % len(rows), rows[np.arange(60) % len(rows)], None, users)
 
 
 @pytest.mark.parametrize("what", HURT)
 def test_an_unreadable_table_is_refused_offline(what: str) -> None:
     doors: list[Callable[[], Any]] = [
         lambda: greedy(hurt(what), SLOTS),
-        lambda: private_greedy(hurt(what), SLOTS, budget=Budget(1.0, 1e-6), coins=SeededCoins(1)),
+        lambda: private_greedy(hurt(what), SLOTS, budget=Budget(1.0, 1e-6), rng=SeededSource(1)),
         lambda: hurt(what).values([0, 1]),
     ]
     for door in doors:
@@ -417,7 +421,7 @@ def test_an_unreadable_table_is_refused_offline(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", UNREADABLE)
-def test_an_unreadable_person_says_nothing_of_slates(what: str) -> None:
+def test_an_unreadable_user_says_nothing_of_slates(what: str) -> None:
     for ask in (UNREADABLE[what]().value, UNREADABLE[what]().gains):
         with pytest.raises(InvalidInput, match="no row of a table"):
             ask([0])
@@ -461,7 +465,7 @@ def test_a_private_context_that_raises_is_a_missing_one(case: Case, error: Excep
             context = (raising, [raising], None)[which] if t % 5 == 2 else "ab"[t % 2]
             decision = learner.choose(context=context)
             slates[which].append(decision)
-            learner.observe(decision, said_to(PEOPLE, t, decision.slate, case.feedback))
+            learner.observe(decision, simulate_feedback(USERS, t, decision.slate, case.feedback))
     assert slates[0] == slates[1] == slates[2]
     assert learners[0].snapshot() == learners[1].snapshot() == learners[2].snapshot()
 
@@ -474,9 +478,9 @@ def unusable(learner: Learner, case: Case, kept: bytes) -> None:
     for door in (learner.choose, partial(learner.choose_many, 2), learner.release, learner.snapshot):
         with pytest.raises(InvalidInput, match=r"restore\(\)"):
             door()
-    again = restore(kept, coins=SeededCoins(5))
+    again = restore(kept, rng=SeededSource(5))
     decision = again.choose()
-    again.observe(decision, said_to(PEOPLE, 1, decision.slate, case.feedback))
+    again.observe(decision, simulate_feedback(USERS, 1, decision.slate, case.feedback))
 
 
 def ended(door: Callable[[], Any]) -> None:
@@ -530,13 +534,15 @@ def test_feedback_that_ends_programs_breaks_the_learner(case: Case, error: BaseE
             learner.observe(decision, REAL)
         with pytest.raises(InvalidInput, match=r"restore\(\)"):
             learner.choose()
-        again = restore(kept, coins=SeededCoins(5)) if case.kind.private else case.fresh()
+        again = restore(kept, rng=SeededSource(5)) if case.kind.private else case.fresh()
         again.observe(again.choose(), REAL)
 
 
 @pytest.mark.parametrize("error", ENDS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("case", [case for case in menus() if case.feedback == "full"], ids=repr)
-def test_feedback_that_ends_programs_breaks_the_learner_elsewhere(case: Case, error: BaseException) -> None:
+def test_feedback_that_ends_programs_breaks_the_learner_remote_rounds(
+    case: Case, error: BaseException
+) -> None:
     learner, door, rows = away(case)
     door.came(0, [True] * len(rows))
     kept = learner.snapshot()

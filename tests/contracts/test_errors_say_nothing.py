@@ -1,7 +1,7 @@
-"""No error repeats what a person said: not in its message, and not in any error that it came from.
+"""No error repeats what a user said: not in its message, and not in any error that it came from.
 
 Errors are read by others, in logs and on screens. They may name a place (argument, row, column) and what was expected.
-Every public door for what people say is tried here with answers that can be told again wherever they turn up.
+Every public door for what users say is tried here with answers that can be told again wherever they turn up.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow.parquet
 import pytest
 from scipy import sparse
 
-from diminuendo import Functions, Oracle, People, SeededCoins, SystemCoins, paper
+from diminuendo import Functions, Oracle, SeededSource, SystemSource, Users, paper
 from diminuendo.continuous import (
     Box,
     BudgetAllocation,
@@ -33,7 +33,7 @@ from diminuendo.errors import DiminuendoError
 from diminuendo.evaluate import Log
 from diminuendo.experts import EXPERTS
 from diminuendo.learners.base.replay import replay
-from diminuendo.objectives import FAMILIES, person
+from diminuendo.objectives import FAMILIES, user
 from diminuendo.offline import private_greedy
 from diminuendo.privacy import Budget, Ledger
 from diminuendo.privacy.events import Laplace
@@ -46,7 +46,7 @@ from diminuendo.types import Decision
 from tests.contracts.test_learner_contract import cases
 from tests.kit.families import specimens
 from tests.kit.slow import is_variant
-from tests.kit.stored import PeopleByHand
+from tests.kit.stored import UsersByHand
 
 NUMBER, WHOLE, TEXT = 17.123456789, 17123456789, "prawns-in-aspic"
 TELLING = ("17.12", "1712345", "17123", TEXT)
@@ -191,9 +191,9 @@ def test_learners(case: Case) -> None:
         refused += tried(learner.observe, learner.choose(), answer)
         tried(learner.observe, answer, 1.0)
         if not isinstance(answer, (Raises, Feels, Oracle)):
-            tried(learner.choose, person=answer)
-            tried(learner.replay, PEOPLE, persons=[answer, answer])
-            tried(learner.replay, PEOPLE, late=answer)
+            tried(learner.choose, user_id=answer)
+            tried(learner.replay, USERS, user_ids=[answer, answer])
+            tried(learner.replay, USERS, delay=answer)
     assert refused > 10 or case.kind.name == "random"
     for answer in ANSWERS:
         tried(replay, case.fresh(), Functions([always(answer)] * 3, N_ITEMS), case.feedback)
@@ -204,7 +204,7 @@ def always(answer: Any) -> Callable[[Any], Any]:
     return lambda _: answer
 
 
-PEOPLE = People(FAMILIES["noisy-or"](), np.full((2, N_ITEMS), 0.1))
+USERS = Users(FAMILIES["noisy-or"](), np.full((2, N_ITEMS), 0.1))
 
 EVERY_FAMILY = pytest.mark.parametrize(
     ("family", "n_items", "matrices"), [crowd for name in FAMILIES for crowd in specimens(name)]
@@ -215,10 +215,10 @@ EVERY_FAMILY = pytest.mark.parametrize(
 def test_objectives(family: Any, n_items: int, matrices: Any) -> None:
     refused = 0
     for answer in [*ANSWERS, *({column: answer} for column in (0, 1) for answer in ANSWERS)]:
-        refused += tried(person, family, answer, n_items)
-        refused += tried(person, family, [answer] * family.leaves, n_items)
-        refused += tried(People, family, answer, n_items)
-        refused += tried(People, family, (answer,) * family.leaves, n_items)
+        refused += tried(user, family, answer, n_items)
+        refused += tried(user, family, [answer] * family.leaves, n_items)
+        refused += tried(Users, family, answer, n_items)
+        refused += tried(Users, family, (answer,) * family.leaves, n_items)
         refused += tried(family.table, (answer,) * family.leaves, n_items)
     assert refused > 50
 
@@ -230,13 +230,13 @@ def test_rows_of_objectives(family: Any, n_items: int, matrices: Any) -> None:
             wrong = [np.array(part, dtype=float) for part in matrices]
             for part in wrong:
                 part[0, 0] = number
-            assert tried(People, family, tuple(form(part) for part in wrong), n_items)
+            assert tried(Users, family, tuple(form(part) for part in wrong), n_items)
     for places in ([WHOLE], [1, 0], [0, 0], [-WHOLE]):
         odd = tuple(sparse.csr_array(np.ones(np.shape(part))) for part in matrices)
         for rows in odd:
             rows.indices = np.array([*places, *rows.indices[len(places) :]])
-        assert tried(People, family, odd, n_items)
-    tried(People, family, tuple(np.full(np.shape(part), 0.917123) for part in matrices), n_items)
+        assert tried(Users, family, odd, n_items)
+    tried(Users, family, tuple(np.full(np.shape(part), 0.917123) for part in matrices), n_items)
 
 
 def test_functions() -> None:
@@ -257,14 +257,14 @@ def no_gains(starts: Any, items: Any) -> Callable[[int], Any]:
 def test_sums() -> None:
     ledger, secret, size, plan = (
         Ledger(Budget(9.0, 1e-6)),
-        SecretRandomness(SystemCoins()),
+        SecretRandomness(SystemSource()),
         12,
         equal(9999, 3),
     )
     pure = Ledger(Budget(9.0, 0.0, accountant="pure"))
     total = PrivateSum(size, schedule=plan, cost=Budget(0.5, 1e-6).share(), ledger=ledger)
     cells = PrivateSum(size, schedule=plan, cost=Laplace(0.1), ledger=pure, clip=Clip("cell"), name="cells")
-    stored = PeopleByHand(size, schedule=plan, ledger=ledger)
+    stored = UsersByHand(size, schedule=plan, ledger=ledger)
     counts = PrivateCounts(cost=Laplace(1.0), ticks=1, ledger=pure)
     counts.open([1, 1])
     stored.add(np.full(size, 0.5), batch=0)
@@ -301,7 +301,7 @@ def contradictions(size: int) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", EXPERTS)
 def test_experts(name: str) -> None:
-    expert, secret = EXPERTS[name](3), SecretRandomness(SeededCoins(1))
+    expert, secret = EXPERTS[name](3), SecretRandomness(SeededSource(1))
     one, refused = paper.private_hedge(3, 500, 1.0, 1e-6), 0
     for answer in ANSWERS:
         expert.draw(secret)
@@ -335,13 +335,13 @@ def test_logs(tmp_path: Path) -> None:
         log, decision = Log(slots=1), Decision(0, (0,), propensity=0.5)
         refused += tried(log.add, decision, answer)
         refused += tried(log.answer, decision, answer)
-        for payoffs in (answer, [answer]):
-            refused += tried(Log.from_arrays, [[0]], [0.5], payoffs)
+        for rewards in (answer, [answer]):
+            refused += tried(Log.from_arrays, [[0]], [0.5], rewards)
     for worth in (NUMBER, TEXT, [NUMBER], WHOLE):
-        table = {"round": [0], "slate": [[0]], "propensity": [0.5], "payoff": [worth]}
+        table = {"round": [0], "slate": [[0]], "propensity": [0.5], "reward": [worth]}
         pa.parquet.write_table(pa.table(table), tmp_path / "log.parquet")
         refused += tried(Log.read, tmp_path / "log.parquet")
-    assert refused, "some answers are no payoffs"
+    assert refused, "some answers are no rewards"
 
 
 def test_streams_in_memory() -> None:
@@ -362,12 +362,12 @@ def test_streams_in_memory() -> None:
 
 
 FILES = {
-    "value.csv": f"person,item,value\nada,tea,{NUMBER}\n",
-    "text.csv": f"person,item,value\nada,tea,0.5\nada,soap,{TEXT}\n",
-    "short.csv": f"person,item,value\n{TEXT},{NUMBER}\n",
-    "long.csv": f"person,item,value\nada,tea,0.5,{TEXT}\n",
-    "twice.csv": f"person,item,value\n{TEXT},{WHOLE},0.5\n{TEXT},{WHOLE},0.4\n",
-    "item.csv": f"person,item,value\nada,{WHOLE},0.5\n",
+    "value.csv": f"user,item,value\nada,tea,{NUMBER}\n",
+    "text.csv": f"user,item,value\nada,tea,0.5\nada,soap,{TEXT}\n",
+    "short.csv": f"user,item,value\n{TEXT},{NUMBER}\n",
+    "long.csv": f"user,item,value\nada,tea,0.5,{TEXT}\n",
+    "twice.csv": f"user,item,value\n{TEXT},{WHOLE},0.5\n{TEXT},{WHOLE},0.4\n",
+    "item.csv": f"user,item,value\nada,{WHOLE},0.5\n",
     "letters.txt": f"0 1\n{TEXT}\n",
     "range.txt": f"0 1\n{WHOLE}\n",
     "twice.txt": "0 1\n17123 17123\n",

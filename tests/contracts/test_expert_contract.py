@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from diminuendo import Learner, NoisyOr, Oracle, OrderedExperts, People, SeededCoins
+from diminuendo import Learner, NoisyOr, Oracle, OrderedExperts, SeededSource, Users
 from diminuendo.errors import InvalidInput
 from diminuendo.experts import EXPERTS, Expert, Hedge
 from diminuendo.learners.base.frame import Frame
@@ -23,7 +23,7 @@ from tests.kit.inside import inside
 from tests.kit.statistics import assert_follows, assert_rejects
 
 N_ITEMS, SLOTS = 6, 3
-PEOPLE = taste_groups(120, N_ITEMS, groups=2, items_per_group=3, seed=2)
+USERS = taste_groups(120, N_ITEMS, groups=2, items_per_group=3, seed=2)
 
 
 class Follower:
@@ -57,7 +57,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 def taught(kind: Callable[[int], Expert], rounds: int = 60, seed: int = 1) -> Expert:
     """An expert that was told of item 2 in every round, and of others now and then; answers came in pairs, late."""
-    expert, secret = kind(N_ITEMS), SecretRandomness(SeededCoins(seed))
+    expert, secret = kind(N_ITEMS), SecretRandomness(SeededSource(seed))
     random = np.random.default_rng(seed)
     for _ in range(rounds // 2):
         drawn = [expert.draw(secret) for _ in range(2)]
@@ -70,7 +70,7 @@ def taught(kind: Callable[[int], Expert], rounds: int = 60, seed: int = 1) -> Ex
 
 def draws(expert: Expert, count: int = 400, seed: int = 7) -> list[int]:
     """Draws with rounds between them in which nothing gained anything: some keep their item until they are told."""
-    secret, result = SecretRandomness(SeededCoins(seed)), []
+    secret, result = SecretRandomness(SeededSource(seed)), []
     for _ in range(count):
         result.append(expert.draw(secret))
         expert.learn(np.zeros(N_ITEMS), result[-1])
@@ -135,27 +135,25 @@ def test_its_state_is_all_that_it_carries(kind: Callable[[int], Expert]) -> None
 
 def learner_of(kind: str, monkeypatch: pytest.MonkeyPatch, seed: int = 3) -> Learner:
     monkeypatch.setitem(EXPERTS, kind, KINDS[kind])
-    return OrderedExperts(N_ITEMS, SLOTS, expert=kind, coins=SeededCoins(seed))
+    return OrderedExperts(N_ITEMS, SLOTS, expert=kind, rng=SeededSource(seed))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_name_is_enough_for_a_learner(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     looped, replayed = (learner_of(kind, monkeypatch) for _ in range(2))
-    slates = replayed.replay(PEOPLE)
+    slates = replayed.replay(USERS)
     assert all(len(set(slate)) == SLOTS for slate in slates.tolist())
     for t, slate in enumerate(slates):
         decision = looped.choose()
         assert decision.slate == tuple(slate)
-        looped.observe(decision, PEOPLE[t])
-    one, other = (
-        OrderedExperts.restore(made.snapshot(), coins=SeededCoins(5)) for made in (looped, replayed)
-    )
-    np.testing.assert_array_equal(one.replay(PEOPLE[:20]), other.replay(PEOPLE[:20]))
+        looped.observe(decision, USERS[t])
+    one, other = (OrderedExperts.restore(made.snapshot(), rng=SeededSource(5)) for made in (looped, replayed))
+    np.testing.assert_array_equal(one.replay(USERS[:20]), other.replay(USERS[:20]))
 
 
 def asked_one_by_one(n_items: int, slots: int, rate: float | None = None) -> Learner:
     """Hedge experts as experts of any kind are asked: not compiled together."""
-    frame = Frame("hedge", n_items, slots, coins=SeededCoins(4))
+    frame = Frame("hedge", n_items, slots, rng=SeededSource(4))
     return Learner(AnyExpertsPolicy(frame, [Hedge(n_items, rate) for _ in range(slots)], {}))
 
 
@@ -163,14 +161,14 @@ def asked_one_by_one(n_items: int, slots: int, rate: float | None = None) -> Lea
 def test_hedge_experts_asked_one_by_one_learn_what_compiled_ones_learn(name: str) -> None:
     """To the last tick, from the same slates; which word draws which item is another matter."""
     for family, n_items, matrices in specimens(name):
-        people = People(family, tuple(np.tile(np.asarray(matrix), (10, 1)) for matrix in matrices), n_items)
+        users = Users(family, tuple(np.tile(np.asarray(matrix), (10, 1)) for matrix in matrices), n_items)
         compiled, one_by_one = (
-            OrderedExperts(n_items, SLOTS, coins=SeededCoins(4)),
+            OrderedExperts(n_items, SLOTS, rng=SeededSource(4)),
             asked_one_by_one(n_items, SLOTS),
         )
         policy = inside(one_by_one)
-        for t, row in enumerate(compiled.replay(people)):
-            policy._learn(people.table, t, people.family.leaves, row)
+        for t, row in enumerate(compiled.replay(users)):
+            policy._learn(users.table, t, users.family.leaves, row)
         for part, both in enumerate(compiled.policy.state()):
             for slot, own in enumerate(policy.state()):
                 np.testing.assert_array_equal(own[part][..., 0], both[..., slot])
@@ -179,7 +177,7 @@ def test_hedge_experts_asked_one_by_one_learn_what_compiled_ones_learn(name: str
 def test_hedge_experts_asked_one_by_one_draw_by_the_law_of_compiled_ones() -> None:
     """The second expert, whose law is far from uniform, may not repeat the first one's item."""
     learner = asked_one_by_one(4, 4, rate=0.2)
-    learner.replay(People(NoisyOr(), np.tile([[0.9, 0.1, 0.5, 0.0]], (30, 1))))
+    learner.replay(Users(NoisyOr(), np.tile([[0.9, 0.1, 0.5, 0.0]], (30, 1))))
     slates = np.array([learner.choose().slate for _ in range(12_000)])
     assert (np.sort(slates, axis=1) == np.arange(4)).all()
     law = inside(learner)._experts[1].probabilities()
@@ -211,7 +209,7 @@ def test_an_objective_that_raises_has_said_nothing(monkeypatch: pytest.MonkeyPat
 
     learner.observe(learner.choose(), Oracle(broken, N_ITEMS))
     assert not any(array.any() for expert in learner.policy.state() for array in expert)
-    learner.observe(learner.choose(), PEOPLE[0])
+    learner.observe(learner.choose(), USERS[0])
     assert any(array.any() for expert in learner.policy.state() for array in expert)
 
 

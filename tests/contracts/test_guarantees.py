@@ -21,9 +21,9 @@ import pytest
 from diminuendo import LEARNERS, paper
 from diminuendo.continuous import Box, MetaFrankWolfe
 from diminuendo.continuous.boosted import BoostedAscent
-from diminuendo.contract.case import N_ITEMS, PEOPLE, SLOTS
+from diminuendo.contract.case import N_ITEMS, SLOTS, USERS
 from diminuendo.errors import OutOfRange
-from diminuendo.learners.base.feedback import said_to
+from diminuendo.learners.base.feedback import simulate_feedback
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.private_draws import PrivateDraws
 from diminuendo.privacy.books import ledger_file
@@ -31,7 +31,7 @@ from diminuendo.privacy.budget import Budget, Guarantee, Unit
 from diminuendo.privacy.events import ContinuousGaussian, Event, Gaussian, Laplace, Selections
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import rounded_up
-from diminuendo.randomness import SeededCoins
+from diminuendo.randomness import SeededSource
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.service.accounts import Account
 from diminuendo.streams.contexts import Contexts
@@ -85,7 +85,7 @@ class Made(NamedTuple):
     def learner(self, setting: Setting, ledger: Ledger | None = None) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OutOfRange)  # the paper's constants for so few rounds
-            return LEARNERS[self.name].for_setting(setting, coins=SeededCoins(1), ledger=ledger)
+            return LEARNERS[self.name].for_setting(setting, rng=SeededSource(1), ledger=ledger)
 
 
 COLUMNS = {"country": ["a", "b"]}
@@ -94,7 +94,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     (", public contexts", {"contexts": Contexts(COLUMNS)}),
     (", private contexts", {"contexts": Contexts(COLUMNS, private=True)}),
     (", exclusions", {"exclusions": True}),
-    (", three visits", {"visits": 3}),
+    (", three visits", {"max_rounds_per_user": 3}),
 ]
 
 
@@ -123,11 +123,11 @@ def play(made: Made, learner: Any, rounds: int = ROUNDS // 2) -> None:
     """Users come and answer, as many as half of them."""
     options = dict(made.options)
     for t in range(rounds):
-        known: dict[str, Any] = {"person": str(t)} if "visits" in options else {}
+        known: dict[str, Any] = {"user": str(t)} if "max_rounds_per_user" in options else {}
         if "contexts" in options:
             known["context"] = {"country": "ab"[t % 2]}
         decision = learner.choose(**known)
-        learner.observe(decision, said_to(PEOPLE, t, decision.slate, made.feedback))
+        learner.observe(decision, simulate_feedback(USERS, t, decision.slate, made.feedback))
 
 
 @pytest.mark.parametrize("made", list(all_private()), ids=str)
@@ -155,28 +155,28 @@ def test_every_private_learner_is_tried() -> None:
 
 DOMAIN = Box([1.0, 1.0])
 STEEP: dict[str, Any] = {"gradient_bound": 1.0}
-FACTS: dict[str, Any] = STEEP | {"smoothness": 1.0}
+SPEC: dict[str, Any] = STEEP | {"smoothness": 1.0}
 POINTS: dict[str, Callable[..., Any]] = {
-    "frank-wolfe, gamma": lambda **more: MetaFrankWolfe(DOMAIN, ROUNDS, noise="gamma", **FACTS, **more),
-    "frank-wolfe, gaussian": lambda **more: MetaFrankWolfe(DOMAIN, ROUNDS, noise="gaussian", **FACTS, **more),
+    "frank-wolfe, gamma": lambda **more: MetaFrankWolfe(DOMAIN, ROUNDS, noise="gamma", **SPEC, **more),
+    "frank-wolfe, gaussian": lambda **more: MetaFrankWolfe(DOMAIN, ROUNDS, noise="gaussian", **SPEC, **more),
     "frank-wolfe, paper": lambda **more: paper.continuous(
-        DOMAIN, ROUNDS, delta=0.0, calibration="paper", **FACTS, **more
+        DOMAIN, ROUNDS, delta=0.0, calibration="paper", **SPEC, **more
     ),
     "boosted, laplace": lambda **more: BoostedAscent(DOMAIN, ROUNDS, noise="laplace", **STEEP, **more),
     "boosted, gaussian": lambda **more: BoostedAscent(DOMAIN, ROUNDS, noise="gaussian", **STEEP, **more),
 }
 
 
-@pytest.mark.parametrize("visits", [1, 3])
+@pytest.mark.parametrize("max_rounds_per_user", [1, 3])
 @pytest.mark.parametrize("kind", POINTS)
-def test_a_learner_of_points_states_no_less_than_it_charges(kind: str, visits: int) -> None:
-    make, unit = POINTS[kind], Unit(visits)
-    accountant = make(epsilon=EPSILON, coins=SeededCoins(1))._budget.accountant
+def test_a_learner_of_points_states_no_less_than_it_charges(kind: str, max_rounds_per_user: int) -> None:
+    make, unit = POINTS[kind], Unit(max_rounds_per_user)
+    accountant = make(epsilon=EPSILON, rng=SeededSource(1))._budget.accountant
     asked = Budget(EPSILON, 0.0 if accountant == "pure" else 1e-6, unit, accountant)
     for scale in SCALES:
         epsilon = epsilon_at(asked, scale)
         ledger = Ledger(replace(asked, epsilon=8 * epsilon))
-        learner = make(epsilon=epsilon, coins=SeededCoins(1), ledger=ledger)
+        learner = make(epsilon=epsilon, rng=SeededSource(1), ledger=ledger)
         learner._budget, learner.epsilon = asked, asked.epsilon
         assert ledger._tally.total > 0
         check(learner.guarantee, asked, scale, ledger._tally.total)
@@ -189,7 +189,7 @@ def test_one_expert_states_no_less_than_it_charges(calibration: Any, delta: floa
         epsilon = epsilon_at(asked, scale)
         ledger = Ledger(replace(asked, epsilon=8 * epsilon))
         expert = paper.private_hedge(
-            4, ROUNDS, epsilon, delta, calibration=calibration, ledger=ledger, coins=SeededCoins(1)
+            4, ROUNDS, epsilon, delta, calibration=calibration, ledger=ledger, rng=SeededSource(1)
         )
         expert.budget = asked
         for _ in range(ROUNDS):
@@ -211,9 +211,7 @@ def test_private_greedy_states_no_less_than_its_draws_cost(
             return name, rate / float(scale)
 
         monkeypatch.setattr(offline, "_calibrated", scaled)
-        result = offline.private_greedy(
-            PEOPLE, 2, budget=asked, calibration=calibration, coins=SeededCoins(1)
-        )
+        result = offline.private_greedy(USERS, 2, budget=asked, calibration=calibration, rng=SeededSource(1))
         check(result.guarantee, asked, scale)
         honest = result.epsilons(asked.delta)[calibration]
         assert result.guarantee.epsilon >= honest * (1 - ROUNDING)
@@ -270,7 +268,7 @@ def test_an_account_states_no_less_than_its_lines_say(asked: Budget) -> None:
 @pytest.mark.parametrize("asked", budgets(), ids=str)
 def test_sums_and_counts_that_take_all_of_a_budget_are_worth_no_more_than_it(asked: Budget) -> None:
     """And no less than they cost."""
-    ledger, secret = Ledger(asked), SecretRandomness(SeededCoins(1))
+    ledger, secret = Ledger(asked), SecretRandomness(SeededSource(1))
     cost = asked.share()
     total = PrivateSum(2, schedule=equal(ROUNDS, 4), cost=cost, ledger=ledger)
     total.release(secret)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import Contexts, Patience, People, SeededCoins, Setting, restore
+from diminuendo import Contexts, FeedbackWindow, SeededSource, Setting, Users, restore
 from diminuendo.contract.case import Case
 from diminuendo.errors import OutOfRange
 from diminuendo.objectives import NoisyOr
@@ -16,11 +16,11 @@ from tests.contracts.test_learner_contract import cases
 from tests.kit.slow import is_variant
 
 N, K, ROUNDS, STEP = 4, 2, 40, 7
-EAGER = People(NoisyOr(), np.tile([1.0, 1.0, 0.5, 0.0], (ROUNDS, 1)))
+EAGER = Users(NoisyOr(), np.tile([1.0, 1.0, 0.5, 0.0], (ROUNDS, 1)))
 """Everybody answers, and wants most of what there is."""
 WORLDS: dict[str, dict[str, Any]] = {
     "plain": {},
-    "more answer than was said": {"patience": Patience(rounds=1, answering=0.01)},
+    "more answer than was said": {"feedback_window": FeedbackWindow(rounds=1, response_rate=0.01)},
     "private contexts": {"contexts": Contexts(group=2, private=True)},
 }
 PRIVATE = [
@@ -40,7 +40,7 @@ def test_own_snapshots_are_restored_and_go_on_alike(case: Case, epsilon: float, 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OutOfRange)
             setting = Setting(N, K, ROUNDS, case.feedback, epsilon, **WORLDS[world])
-            learner = case.kind.for_setting(setting, coins=SeededCoins(seed))
+            learner = case.kind.for_setting(setting, rng=SeededSource(seed))
         for first in range(0, ROUNDS - STEP, STEP):
             some = slice(first, first + STEP)
             known: dict[str, Any] = (
@@ -48,7 +48,7 @@ def test_own_snapshots_are_restored_and_go_on_alike(case: Case, epsilon: float, 
             )
             learner.replay(EAGER[some], **known)
             kept = learner.snapshot()
-            twins = [restore(kept, coins=SeededCoins(9)) for _ in range(2)]
+            twins = [restore(kept, rng=SeededSource(9)) for _ in range(2)]
             assert twins[0].snapshot() == kept
         both = [
             twin.replay(EAGER[ROUNDS - 4 :], **{name: value[:4] for name, value in known.items()})

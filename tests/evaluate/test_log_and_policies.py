@@ -21,17 +21,17 @@ def small_log(rounds: int = 240) -> Log:
     """Two slates in turn, as if a fair coin had chosen; the first earns 1/2, the second 1 or 0."""
     log = Log(2)
     for t in range(rounds):
-        slate, payoff = ((0, 1), 0.5) if t % 2 else ((2, 1), float(t % 4 == 0))
-        log.add(Decision(t, slate, None, 0.5), payoff)
+        slate, reward = ((0, 1), 0.5) if t % 2 else ((2, 1), float(t % 4 == 0))
+        log.add(Decision(t, slate, None, 0.5), reward)
     return log
 
 
 def test_what_goes_in_comes_out() -> None:
     log = small_log(4)
     np.testing.assert_array_equal(log.slates, [[2, 1], [0, 1], [2, 1], [0, 1]])
-    np.testing.assert_array_equal(log.payoffs, [1.0, 0.5, 0.0, 0.5])
+    np.testing.assert_array_equal(log.rewards, [1.0, 0.5, 0.0, 0.5])
     np.testing.assert_array_equal(log.propensities, [0.5] * 4)
-    again = Log.from_arrays(log.slates, log.propensities, log.payoffs, log.rounds)
+    again = Log.from_arrays(log.slates, log.propensities, log.rewards, log.rounds)
     assert again.shown() == log.shown()
     assert len(log[1:3]) == 2
     assert log[1:3].rounds.tolist() == [1, 2]
@@ -45,14 +45,14 @@ def test_through_parquet(tmp_path: Path) -> None:
     log.write(file)
     again = Log.read(file)
     assert again.shown() == log.shown()
-    for name in ("rounds", "slates", "propensities", "payoffs"):
+    for name in ("rounds", "slates", "propensities", "rewards"):
         np.testing.assert_array_equal(getattr(again, name), getattr(log, name))
-    assert pq.read_table(file)["payoff"].to_pylist()[-2:] == [1.0, None], "not answered is not nothing"
+    assert pq.read_table(file)["reward"].to_pylist()[-2:] == [1.0, None], "not answered is not nothing"
     again.add(Decision(13, (1, 2), None, 0.5))
     assert len(again) == len(log) + 1
 
 
-def test_no_answer_is_payoff_nothing() -> None:
+def test_no_answer_is_reward_nothing() -> None:
     """Left out, slates that few answer to would look as good as those that please: here both earn 1 if answered."""
     log = Log(1)
     for t in range(400):
@@ -68,7 +68,7 @@ def test_rounds_are_added_in_order_and_once() -> None:
     for round_ in (2, 1):
         with pytest.raises(InvalidInput, match="in the order"):
             log.add(Decision(round_, (0, 1), None, 0.5), 1.0)
-    log.add(Decision(0, (0, 1), None, 0.5, life=7), 1.0)  # after a crash rounds are counted anew
+    log.add(Decision(0, (0, 1), None, 0.5, incarnation=7), 1.0)  # after a crash rounds are counted anew
     with pytest.raises(InvalidInput, match="each once"):
         log.add(Decision(2, (2, 1), None, 0.5), 1.0)  # this one is of before it
     assert len(log) == 4
@@ -77,8 +77,8 @@ def test_rounds_are_added_in_order_and_once() -> None:
 # Answers.
 
 
-def chosen(rounds: int, life: int = 0) -> list[Decision]:
-    return [Decision(t, (t % 2,), None, 0.5, life) for t in range(rounds)]
+def chosen(rounds: int, incarnation: int = 0) -> list[Decision]:
+    return [Decision(t, (t % 2,), None, 0.5, incarnation) for t in range(rounds)]
 
 
 def test_who_is_in_the_log_does_not_depend_on_who_answers() -> None:
@@ -90,22 +90,22 @@ def test_who_is_in_the_log_does_not_depend_on_who_answers() -> None:
             log.add(decision)
         for t in answered:
             log.answer(decisions[t], 1.0)
-        np.testing.assert_array_equal(log.payoffs, [float(t in answered) for t in range(4)])
+        np.testing.assert_array_equal(log.rewards, [float(t in answered) for t in range(4)])
         logs.append((len(log), repr(log), log.shown(), log.rounds.tolist(), log.propensities.tolist()))
     assert logs[0] == logs[1] == logs[2]
 
 
 def test_the_first_answer_counts_whenever_it_comes() -> None:
-    log, decisions = Log(1), [*chosen(3), *chosen(2, life=7)]
+    log, decisions = Log(1), [*chosen(3), *chosen(2, incarnation=7)]
     for decision in decisions:
         log.add(decision)
     for place in (4, 0, 2):
         log.answer(decisions[place], 0.25)
         log.answer(decisions[place], 1.0)  # silently nothing: it must not be told who has answered
-    np.testing.assert_array_equal(log.payoffs, [0.25, 0, 0.25, 0, 0.25])
-    log.add(Decision(2, (0,), None, 0.5, life=7), 0.5)
-    log.answer(Decision(2, (0,), None, 0.5, life=7), 1.0)
-    assert log.payoffs[-1] == 0.5, "one that was given at once is the first"
+    np.testing.assert_array_equal(log.rewards, [0.25, 0, 0.25, 0, 0.25])
+    log.add(Decision(2, (0,), None, 0.5, incarnation=7), 0.5)
+    log.answer(Decision(2, (0,), None, 0.5, incarnation=7), 1.0)
+    assert log.rewards[-1] == 0.5, "one that was given at once is the first"
 
 
 def test_answers_to_what_is_not_there() -> None:
@@ -115,12 +115,12 @@ def test_answers_to_what_is_not_there() -> None:
         with pytest.raises(InvalidInput, match="not in this log"):
             log.answer(chosen(2)[1], 1.0)
         with pytest.raises(InvalidInput, match="not in this log"):
-            log.answer(chosen(1, life=7)[0], 1.0)
+            log.answer(chosen(1, incarnation=7)[0], 1.0)
         with pytest.raises(InvalidInput, match="another slate"):
             log.answer(Decision(0, (5,), None, 0.5), 1.0)
         with pytest.raises(InvalidInput, match="decision"):
             log.answer(0, 1.0)  # type: ignore[arg-type]
-        assert log.payoffs.tolist() == [float(answered)]
+        assert log.rewards.tolist() == [float(answered)]
         log.answer(chosen(1)[0], 1.0)
 
 
@@ -136,14 +136,14 @@ def test_odd_answers_neither_stop_nor_bias(said: Any, counts: float) -> None:
     for decision in chosen(2):
         log.add(decision)
         log.answer(decision, said)
-    assert log.payoffs.tolist() == [counts] * 2
+    assert log.rewards.tolist() == [counts] * 2
     log.answer(decision, 0.75)
-    assert log.payoffs.tolist() == [counts] * 2, "it was her answer"
+    assert log.rewards.tolist() == [counts] * 2, "it was her answer"
 
 
 def test_answers_come_to_a_log_that_was_kept_in_a_file(tmp_path: Path) -> None:
     """Also after a restart of a learner, from when on rounds are counted anew."""
-    log, decisions = Log(1), [*chosen(3), *chosen(2, life=7)]
+    log, decisions = Log(1), [*chosen(3), *chosen(2, incarnation=7)]
     for decision in decisions:
         log.add(decision)
     log.answer(decisions[0], 0.0)
@@ -151,7 +151,7 @@ def test_answers_come_to_a_log_that_was_kept_in_a_file(tmp_path: Path) -> None:
     again = Log.read(tmp_path / "log.parquet")
     for decision in decisions:
         again.answer(decision, 1.0)
-    assert again.payoffs.tolist() == [0, 1, 1, 1, 1]
+    assert again.rewards.tolist() == [0, 1, 1, 1, 1]
 
 
 def test_a_log_is_read_forwards() -> None:
@@ -184,10 +184,10 @@ def test_secret_propensities_are_refused_with_the_reason() -> None:
     ],
 )
 def test_rounds_that_cannot_be(given: tuple[Any, ...], match: str) -> None:
-    slate, propensity, payoff = given
+    slate, propensity, reward = given
     log = Log(2)
     with pytest.raises(InvalidInput, match=match):
-        log.add(Decision(0, slate, None, propensity), payoff)
+        log.add(Decision(0, slate, None, propensity), reward)
     assert len(log) == 0
 
 
@@ -200,9 +200,9 @@ def test_tables_that_cannot_be(tmp_path: Path) -> None:
         Log.from_arrays([0, 1], [1.0, 1.0], [0.0, 0.0])
     with pytest.raises(InvalidInput, match="3 propensities"):
         Log.from_arrays([[0], [1]], [1.0, 1.0, 1.0], [0.0, 0.0])
-    with pytest.raises(InvalidInput, match="missing: slate, propensity, payoff"):
+    with pytest.raises(InvalidInput, match="missing: slate, propensity, reward"):
         read({"round": [1]})
-    fractions = {"round": [0], "slate": [[0.5, 1.0]], "propensity": [0.5], "payoff": [1.0]}
+    fractions = {"round": [0], "slate": [[0.5, 1.0]], "propensity": [0.5], "reward": [1.0]}
     with pytest.raises(InvalidInput, match="whole numbers"):
         read(fractions)
     (tmp_path / "log.parquet").write_bytes(b"PAR1")
@@ -304,12 +304,12 @@ def test_without_support_nothing_is_invented() -> None:
 
 
 def test_half_without_support() -> None:
-    """Half of the log could show the slate: `always` knows at most half of its payoff; the others refuse."""
+    """Half of the log could show the slate: `always` knows at most half of its reward; the others refuse."""
     log = small_log(400)
     half = Log.from_arrays(
         np.vstack([log.slates, np.tile([3, 4], (400, 1))]),
         np.concatenate([log.propensities, np.ones(400)]),
-        np.concatenate([log.payoffs, np.ones(400)]),
+        np.concatenate([log.rewards, np.ones(400)]),
     )
     result = evaluate(half, (0, 1))
     assert result.low < 0.25 < 0.75 < result.high
@@ -341,8 +341,8 @@ def test_width_that_is_due_to_a_few_rounds_is_refused(method: str) -> None:
     shown = np.arange(1_800) % 50 == 25
     chances = np.where(shown, 0.02, 0.98)
     for every, refused in ((36, True), (2, False)):
-        payoffs = np.where(shown & (np.cumsum(shown) % every == 0), 1.0, 0.0)
-        log = Log.from_arrays(shown[:, None].astype(int), chances, payoffs)
+        rewards = np.where(shown & (np.cumsum(shown) % every == 0), 1.0, 0.0)
+        log = Log.from_arrays(shown[:, None].astype(int), chances, rewards)
         if refused:
             with pytest.raises(InvalidInput, match="due to a few"):
                 evaluate(log, (1,), method=method, interval="normal")

@@ -1,4 +1,4 @@
-"""The private estimate: what one person moves, what noise it has, and that its interval knows of both."""
+"""The private estimate: what one user moves, what noise it has, and that its interval knows of both."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from diminuendo import SeededCoins, SystemCoins
+from diminuendo import SeededSource, SystemSource
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.evaluate import Log, evaluate_privately
 from diminuendo.evaluate.intervals import RATES
@@ -26,11 +26,11 @@ def ledger(epsilon: float = 1.0) -> Ledger:
     return Ledger(Budget(epsilon, 0.0, accountant="pure"))
 
 
-def log_of(payoffs: Floats, seed: int = 0) -> Log:
+def log_of(rewards: Floats, seed: int = 0) -> Log:
     """Three slates of one item, with chances 1/2, 1/4 and 1/4."""
     chances = np.array([0.5, 0.25, 0.25])
-    shown = np.random.default_rng(seed).choice(3, p=chances, size=len(payoffs))
-    return Log.from_arrays(shown[:, None], chances[shown], payoffs[np.arange(len(payoffs)), shown])
+    shown = np.random.default_rng(seed).choice(3, p=chances, size=len(rewards))
+    return Log.from_arrays(shown[:, None], chances[shown], rewards[np.arange(len(rewards)), shown])
 
 
 def cell(log: Log, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -42,20 +42,20 @@ def cell(log: Log, monkeypatch: pytest.MonkeyPatch) -> int:
         return counts._lots[lot]
 
     monkeypatch.setattr(PrivateCounts, "_drawn", exact)
-    secret = SecretRandomness(SeededCoins(1))
+    secret = SecretRandomness(SeededSource(1))
     evaluate_privately(log, {(1,): 0.5, (2,): 0.5}, epsilon=1.0, ledger=ledger(), secret=secret)
     return seen[0]
 
 
-def test_one_person_moves_the_sum_by_one_unit_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every person, from any payoff to any other: WEIGHT_TICKS are what noise is made for, and attained."""
-    payoffs = np.random.default_rng(2).random((12, 3))
+def test_one_user_moves_the_sum_by_one_unit_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every user, from any reward to any other: WEIGHT_TICKS are what noise is made for, and attained."""
+    rewards = np.random.default_rng(2).random((12, 3))
     moved = []
-    for person in range(len(payoffs)):
+    for user in range(len(rewards)):
         sums = []
-        for payoff in (0.0, 0.3, 1.0):
-            other = payoffs.copy()
-            other[person] = payoff
+        for reward in (0.0, 0.3, 1.0):
+            other = rewards.copy()
+            other[user] = reward
             sums.append(cell(log_of(other), monkeypatch))
         moved.append(max(sums) - min(sums))
     assert max(moved) == WEIGHT_TICKS
@@ -66,8 +66,8 @@ def test_noise_is_as_promised() -> None:
     """Halves of the discrete Laplace law, and no other epsilon's."""
     log = log_of(np.full((40, 3), 0.5))
     weights = np.where(log.slates[:, 0] == 1, 4.0, 0.0)
-    exact = float(weights @ log.payoffs) / len(log)
-    secret, result = SecretRandomness(SeededCoins(3)), []
+    exact = float(weights @ log.rewards) / len(log)
+    secret, result = SecretRandomness(SeededSource(3)), []
     for _ in range(2_000):
         value = evaluate_privately(log, (1,), epsilon=0.5, ledger=ledger(), secret=secret).value
         result.append((value - exact) * len(log) / weights.max())  # in units, of scale 1/epsilon
@@ -84,7 +84,7 @@ def test_noise_is_as_promised() -> None:
 
 def test_it_is_paid_for_and_published_once() -> None:
     log, paid = log_of(np.random.default_rng(4).random((50, 3))), ledger(0.3)
-    secret = SecretRandomness(SystemCoins())
+    secret = SecretRandomness(SystemSource())
     result = evaluate_privately(log, (1,), epsilon=0.2, ledger=paid, secret=secret)
     assert result.private
     assert "released; may be published" in str(result)
@@ -102,7 +102,7 @@ def test_after_a_restart_it_is_the_same_number(tmp_path: Path) -> None:
     log, budget, result = log_of(np.ones((50, 3))), Budget(1.0, 0.0, accountant="pure"), []
     for _ in range(2):
         with Ledger.open(tmp_path / "ledger", budget) as paid:
-            secret = SecretRandomness(SystemCoins())
+            secret = SecretRandomness(SystemSource())
             result.append(evaluate_privately(log, (1,), epsilon=0.2, ledger=paid, secret=secret))
             assert paid.spent() == pytest.approx(0.2)
     assert result[0].value == result[1].value
@@ -110,7 +110,7 @@ def test_after_a_restart_it_is_the_same_number(tmp_path: Path) -> None:
         Ledger.open(tmp_path / "ledger", budget) as paid,
         pytest.raises(InvalidInput, match="something else"),
     ):
-        evaluate_privately(log, (2,), epsilon=0.2, ledger=paid, secret=SecretRandomness(SystemCoins()))
+        evaluate_privately(log, (2,), epsilon=0.2, ledger=paid, secret=SecretRandomness(SystemSource()))
 
 
 def test_all_that_is_public_is_the_same_whoever_answers() -> None:
@@ -123,7 +123,7 @@ def test_all_that_is_public_is_the_same_whoever_answers() -> None:
             log.add(decision)
         for decision in decisions[:answered]:
             log.answer(decision, 1.0)
-        secret = SecretRandomness(SeededCoins(5))
+        secret = SecretRandomness(SeededSource(5))
         result = evaluate_privately(log, (1,), epsilon=0.5, ledger=paid, secret=secret)
         told.append(([charge.note for charge in paid.charges], replace(result, value=0.0, low=0.0, high=0.0)))
     assert repr(told[0]) == repr(told[1]) == repr(told[2])
@@ -132,7 +132,7 @@ def test_all_that_is_public_is_the_same_whoever_answers() -> None:
 def test_noise_that_can_be_foreseen_is_not_published() -> None:
     log = log_of(np.ones((50, 3)))
     result = evaluate_privately(
-        log, (1,), epsilon=0.5, ledger=ledger(), secret=SecretRandomness(SeededCoins(1))
+        log, (1,), epsilon=0.5, ledger=ledger(), secret=SecretRandomness(SeededSource(1))
     )
     assert not result.private
     assert "simulation only" in str(result)
@@ -142,7 +142,7 @@ def test_noise_that_can_be_foreseen_is_not_published() -> None:
 def test_what_cannot_be_released_is_refused_before_it_is_paid_for() -> None:
     sound = log_of(np.ones((20, 3)))
     tiny = Log.from_arrays([[1]] * 3, [1.0, 2.0**-501, 5e-324], [1.0] * 3)
-    secret = SecretRandomness(SystemCoins())
+    secret = SecretRandomness(SystemSource())
     for log, epsilon, by, match in (
         (tiny, 0.5, secret, "above 2"),
         (sound, 2.0**-40, secret, "scale"),
@@ -158,7 +158,7 @@ def test_nothing_to_look_at_costs_nothing() -> None:
     paid = ledger()
     with pytest.raises(InvalidInput, match="Nothing was charged"):
         evaluate_privately(
-            log_of(np.ones((20, 3))), (7,), epsilon=0.5, ledger=paid, secret=SecretRandomness(SeededCoins(1))
+            log_of(np.ones((20, 3))), (7,), epsilon=0.5, ledger=paid, secret=SecretRandomness(SeededSource(1))
         )
     assert paid.spent() == 0
 
@@ -166,12 +166,12 @@ def test_nothing_to_look_at_costs_nothing() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("most_weight", [None, 2.0])
 def test_its_interval_covers(most_weight: float | None) -> None:
-    """With noise, with people who differ, and where weights are cut off."""
-    payoffs = np.random.default_rng(6).random((1_000, 3)) ** np.linspace(0.3, 3, 1_000)[:, None]
-    truth, secret = float(payoffs[:, 1].mean()), SecretRandomness(SeededCoins(7))
+    """With noise, with users who differ, and where weights are cut off."""
+    rewards = np.random.default_rng(6).random((1_000, 3)) ** np.linspace(0.3, 3, 1_000)[:, None]
+    truth, secret = float(rewards[:, 1].mean()), SecretRandomness(SeededSource(7))
     result = [
         evaluate_privately(
-            log_of(payoffs, seed), (1,), epsilon=0.5, ledger=ledger(), secret=secret, most_weight=most_weight
+            log_of(rewards, seed), (1,), epsilon=0.5, ledger=ledger(), secret=secret, most_weight=most_weight
         )
         for seed in range(100)
     ]
@@ -192,12 +192,12 @@ def test_the_interval_counts_noise() -> None:
 
 
 def test_public_bounds_are_below_what_looking_would_say() -> None:
-    """Whatever payoffs are: the capital that is claimed from weights and the sum alone is never more than it is."""
+    """Whatever rewards are: the capital that is claimed from weights and the sum alone is never more than it is."""
     rng = np.random.default_rng(8)
     for _ in range(200):
-        weights, payoffs = rng.exponential(3.0, 30), rng.random(30) ** rng.exponential(2.0)
-        looked = np.array([np.log1p(rate * weights * payoffs).sum() for rate in RATES])
-        claimed = _capital(weights, float(weights @ payoffs))
+        weights, rewards = rng.exponential(3.0, 30), rng.random(30) ** rng.exponential(2.0)
+        looked = np.array([np.log1p(rate * weights * rewards).sum() for rate in RATES])
+        claimed = _capital(weights, float(weights @ rewards))
         assert (claimed <= looked * (1 + 1e-12)).all()  # sums of 30 floats
     equal = np.full(30, 3.0)
     yes = np.where(np.arange(30) < 9, 1.0, 0.0)

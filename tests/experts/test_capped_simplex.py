@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from diminuendo import SeededCoins
+from diminuendo import SeededSource
 from diminuendo._numba import kernel
 from diminuendo.experts.capped_simplex import (
     ONE,
@@ -20,7 +20,7 @@ from diminuendo.experts.capped_simplex import (
     step_cost,
 )
 from diminuendo.randomness.shares import GuideTable, guided
-from diminuendo.randomness.words import PublicCoins, PublicWords, begin, undo
+from diminuendo.randomness.words import PublicSource, PublicWords, begin, undo
 from diminuendo.types import Floats, Ints, Items
 from tests.kit.statistics import assert_follows, assert_rejects
 
@@ -149,21 +149,21 @@ def systematic(x: list[Fraction]) -> dict[tuple[int, ...], Fraction]:
 
 
 @kernel
-def _many(guide: GuideTable, rows: Items, done: int, coins: PublicWords) -> int:
+def _many(guide: GuideTable, rows: Items, done: int, rng: PublicWords) -> int:
     while done < rows.shape[0]:
-        begin(coins)
-        if not draw_pivotal(guide, rows[done], coins):
-            undo(coins)
+        begin(rng)
+        if not draw_pivotal(guide, rows[done], rng):
+            undo(rng)
             break
         done += 1
     return done
 
 
 def draws(ends: Ints, slots: int, count: int) -> Items:
-    coins, rows, done = PublicCoins(SeededCoins(5)), np.zeros((count, slots), dtype=np.int32), 0
+    rng, rows, done = PublicSource(SeededSource(5)), np.zeros((count, slots), dtype=np.int32), 0
     guide = guided(ends[:, None])
-    while (done := _many(guide, rows, done, coins.view)) < count:
-        coins.resume()
+    while (done := _many(guide, rows, done, rng.view)) < count:
+        rng.resume()
     return rows
 
 

@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from diminuendo import Learner, OrderedExperts, SeededCoins
+from diminuendo import Learner, OrderedExperts, SeededSource
 from diminuendo.errors import InvalidInput
 from diminuendo.experts import Hedge
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness.ticks import TICKS
 from diminuendo.simulate import expert_regrets
-from diminuendo.streams import People, adversary, msweb, taste_groups
+from diminuendo.streams import Users, adversary, msweb, taste_groups
 from tests.kit.inside import inside
 from tests.kit.statistics import assert_follows, assert_rejects
 
@@ -29,7 +29,7 @@ def test_a_fixed_rate_is_the_textbook_algorithm() -> None:
     for row in gains:
         expert.learn(row)
     np.testing.assert_allclose(expert.probabilities(), own_law(gains, 0.3), rtol=40 * 0.3 * 2 / TICKS)
-    secret = SecretRandomness(SeededCoins(4))
+    secret = SecretRandomness(SeededSource(4))
     result = [expert.draw(secret) for _ in range(8_000)]
     assert_follows(result, own_law(gains, 0.3))
     assert_rejects(result, own_law(gains, 0.36))
@@ -46,10 +46,10 @@ def test_one_round_moves_no_total_by_more_than_one(hostile: float) -> None:
 
 
 def test_rates_fall_by_the_rule_and_never_rise() -> None:
-    learner = OrderedExperts(294, 5, coins=SeededCoins(0))
-    people, last = msweb(), np.full(5, np.inf)
+    learner = OrderedExperts(294, 5, rng=SeededSource(0))
+    users, last = msweb(), np.full(5, np.inf)
     for low in range(0, 6000, 500):
-        learner.replay(people[low : low + 500])
+        learner.replay(users[low : low + 500])
         state = inside(learner)._experts
         rate = state.classes.rate * TICKS
         seen = 1 + np.maximum(state.best, state.own) / TICKS
@@ -69,17 +69,17 @@ def bound(learner: Learner) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "people",
+    "users",
     [adversary(4_000, 10), taste_groups(4_000, 60, groups=8, items_per_group=6), msweb()[:8_000]],
-    ids=lambda people: str(people.name),
+    ids=lambda users: str(users.name),
 )
-def test_measured_regret_stays_under_the_bound(people: People) -> None:
+def test_measured_regret_stays_under_the_bound(users: Users) -> None:
     """The bound is on the mean; the mean of 12 runs may exceed it by its own noise only, which is far smaller."""
     regrets, bounds = [], []
     for seed in range(12):
-        learner = OrderedExperts(people.n_items, 3, coins=SeededCoins(seed))
-        slates = learner.replay(people)
-        regrets.append(expert_regrets(people, slates) * len(people))
+        learner = OrderedExperts(users.n_items, 3, rng=SeededSource(seed))
+        slates = learner.replay(users)
+        regrets.append(expert_regrets(users, slates) * len(users))
         bounds.append(bound(learner))
     mean, error = np.mean(regrets, axis=0), np.std(regrets, axis=0, ddof=1) / math.sqrt(12)
     assert (mean + 5 * error < np.mean(bounds, axis=0)).all()
@@ -87,9 +87,9 @@ def test_measured_regret_stays_under_the_bound(people: People) -> None:
 
 def test_a_follower_would_break_the_bound_on_the_adversary() -> None:
     """The test above can fail: a rate so high that the expert follows the leader loses almost every round."""
-    people = adversary(4_000, 10)
-    follower = OrderedExperts(10, 1, rate=1000.0, coins=SeededCoins(0))
-    regret = expert_regrets(people, follower.replay(people))[0] * len(people)
+    users = adversary(4_000, 10)
+    follower = OrderedExperts(10, 1, rate=1000.0, rng=SeededSource(0))
+    regret = expert_regrets(users, follower.replay(users))[0] * len(users)
     assert regret > bound(follower)[0]
 
 
@@ -98,9 +98,9 @@ def test_regret_grows_like_the_square_root_of_time() -> None:
     horizons = np.array([1_000, 4_000, 16_000, 64_000])
     regrets = []
     for horizon in horizons:
-        people = adversary(int(horizon), 10)
+        users = adversary(int(horizon), 10)
         runs = [
-            expert_regrets(people, OrderedExperts(10, 1, coins=SeededCoins(seed)).replay(people))[0] * horizon
+            expert_regrets(users, OrderedExperts(10, 1, rng=SeededSource(seed)).replay(users))[0] * horizon
             for seed in range(10)
         ]
         regrets.append(np.mean(runs))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from diminuendo import SeededCoins, paper
+from diminuendo import SeededSource, paper
 from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.experts.noisy_leader import project_simplex, pure_noise, pure_scale
@@ -51,17 +51,15 @@ def test_projection_is_the_nearest_point_of_the_simplex(n: int) -> None:
 
 
 def test_without_noise_the_leader_wins() -> None:
-    people = taste_groups(3_000, 12, groups=4, items_per_group=5, seed=1)
-    loud = paper.fi_pure(12, 3, 3_000, 1e9, coins=SeededCoins(1))
-    quiet = paper.fi_pure(12, 3, 3_000, 1.0, coins=SeededCoins(1))
-    assert (
-        people.values(loud.replay(people))[1_500:].mean() > 1.2 * people.values(quiet.replay(people)).mean()
-    )
+    users = taste_groups(3_000, 12, groups=4, items_per_group=5, seed=1)
+    loud = paper.fi_pure(12, 3, 3_000, 1e9, rng=SeededSource(1))
+    quiet = paper.fi_pure(12, 3, 3_000, 1.0, rng=SeededSource(1))
+    assert users.values(loud.replay(users))[1_500:].mean() > 1.2 * users.values(quiet.replay(users)).mean()
 
 
 def test_points_are_what_pftal_says() -> None:
-    learner = FiPure(4, 1, horizon=50, epsilon=1e9, curvature=0.3, coins=SeededCoins(1))
-    people = taste_groups(50, 4, groups=2, items_per_group=2, seed=2)
+    learner = FiPure(4, 1, horizon=50, epsilon=1e9, curvature=0.3, rng=SeededSource(1))
+    users = taste_groups(50, 4, groups=2, items_per_group=2, seed=2)
     gains = np.zeros(4)
     for t in range(30):
         decision = learner.choose()
@@ -72,8 +70,8 @@ def test_points_are_what_pftal_says() -> None:
                 atol=1e-4,
                 err_msg="project(G / (H t))",
             )
-        learner.observe(decision, people[t])
-        gains += people[t].gains([])
+        learner.observe(decision, users[t])
+        gains += users[t].gains([])
 
 
 def test_scale_and_length_of_noise() -> None:
@@ -83,15 +81,15 @@ def test_scale_and_length_of_noise() -> None:
 
 def test_a_ledger_is_charged_for_every_start() -> None:
     ledger = Ledger(Budget(1.0, 0.0, accountant="pure"))
-    first = paper.fi_pure(4, 1, 50, 0.5, ledger=ledger, coins=SeededCoins(1))
+    first = paper.fi_pure(4, 1, 50, 0.5, ledger=ledger, rng=SeededSource(1))
     assert ledger.spent() == 0.0, "nothing is published yet"
     first.choose()
     assert ledger.spent() == 0.5
-    again = FiPure.restore(first.snapshot(), ledger=ledger, coins=SeededCoins(2))
+    again = FiPure.restore(first.snapshot(), ledger=ledger, rng=SeededSource(2))
     assert ledger.spent() == 0.5
     again.choose()
     assert ledger.spent() == 1.0
-    third = FiPure.restore(first.snapshot(), ledger=ledger, coins=SeededCoins(3))
+    third = FiPure.restore(first.snapshot(), ledger=ledger, rng=SeededSource(3))
     with pytest.raises(OverBudget):
         third.choose()
 

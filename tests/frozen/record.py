@@ -1,6 +1,6 @@
 """What a learner did on a small stream, as hashes: for files that say what it must go on doing.
 
-Every registered learner plays the same people twice over, with seeded coins: half of them replayed, half one by one,
+Every registered learner plays the same users twice over, with seeded coins: half of them replayed, half one by one,
 with answers that come late and some that never come. What it showed, with what propensities, what a snapshot of it
 holds and what its ledger says are hashed one by one, so that a change says where it is.
 
@@ -19,12 +19,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from diminuendo import FAMILIES, LEARNERS, Learner, People, SeededCoins, Setting
+from diminuendo import FAMILIES, LEARNERS, Learner, SeededSource, Setting, Users
 from diminuendo._snapshots import HEAD
 from diminuendo.errors import OutOfRange
 from diminuendo.learners import OverlapGreedy, with_variants
 from diminuendo.privacy import Budget, Ledger, Unit
-from diminuendo.randomness import Coins
+from diminuendo.randomness import RandomSource
 from diminuendo.streams import taste_groups
 from diminuendo.types import Decision, FeedbackKind
 
@@ -36,17 +36,17 @@ ACCOUNTANTS: dict[str, Accounting] = dict.fromkeys(
     "continuous-gaussian",
 )
 """Who adds Gaussian noise; all others draw, or add Laplace noise."""
-LATE = 5
+DELAY = 5
 """So many rounds after a decision its answer comes."""
 
 
-def streams() -> dict[str, People]:
-    """The plainest family, and one whose people hold several numbers."""
+def streams() -> dict[str, Users]:
+    """The plainest family, and one whose users hold several numbers."""
     specimen, n_items, matrices = next(iter(FAMILIES["coverage"].specimens()))
     several = tuple(np.tile(np.asarray(matrix), (ROUNDS, 1))[:ROUNDS] for matrix in matrices)
     return {
         "noisy-or": taste_groups(ROUNDS, N_ITEMS, groups=4, items_per_group=5, seed=1),
-        "coverage": People(specimen, several, n_items),
+        "coverage": Users(specimen, several, n_items),
     }
 
 
@@ -69,12 +69,20 @@ def digest(*parts: Any) -> str:
     return result.hexdigest()[:16]
 
 
-def played(name: str, feedback: FeedbackKind, people: People, *, visits: int = 1) -> dict[str, str]:
+def played(
+    name: str, feedback: FeedbackKind, users: Users, *, max_rounds_per_user: int = 1
+) -> dict[str, str]:
     """The hashes of one learner on one stream."""
-    setting = Setting(people.n_items, min(SLOTS, people.n_items - 1), ROUNDS, feedback, visits=visits)
+    setting = Setting(
+        users.n_items,
+        min(SLOTS, users.n_items - 1),
+        ROUNDS,
+        feedback,
+        max_rounds_per_user=max_rounds_per_user,
+    )
     ledger = ledger_for(name, setting)
     more: dict[str, Any] = {} if ledger is None else {"ledger": ledger}
-    result = seen(made(name, setting, **more), feedback, people, visits)
+    result = seen(made(name, setting, **more), feedback, users, max_rounds_per_user)
     if ledger is not None:
         lines = [json.dumps(entry.body()) for part in ("charges", "drawn") for entry in getattr(ledger, part)]
         result["ledger"] = digest("\n".join(lines).encode())
@@ -87,30 +95,32 @@ def ledger_for(name: str, setting: Setting) -> Ledger | None:
     if not 0 < guarantee.epsilon < np.inf:
         return None
     accountant: Accounting = "pure" if guarantee.delta == 0 else ACCOUNTANTS.get(name, "zcdp")
-    return Ledger(Budget(50.0, guarantee.delta, Unit(setting.visits), accountant))
+    return Ledger(Budget(50.0, guarantee.delta, Unit(setting.max_rounds_per_user), accountant))
 
 
-def made(name: str, setting: Setting, coins: Coins | None = None, **more: Any) -> Learner:
+def made(name: str, setting: Setting, rng: RandomSource | None = None, **more: Any) -> Learner:
     """A learner, with seeded coins unless others are given."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)  # the paper's constants for so few rounds
-        return LEARNERS[name].for_setting(setting, coins=coins or SeededCoins(SEED), **more)
+        return LEARNERS[name].for_setting(setting, rng=rng or SeededSource(SEED), **more)
 
 
-def seen(learner: Learner, feedback: FeedbackKind, people: People, visits: int = 1) -> dict[str, str]:
+def seen(
+    learner: Learner, feedback: FeedbackKind, users: Users, max_rounds_per_user: int = 1
+) -> dict[str, str]:
     """The hashes of what it shows and keeps."""
     half = ROUNDS // 2
-    persons = [f"p{t % (ROUNDS // 4)}" for t in range(ROUNDS)] if visits > 1 else None
-    first = learner.replay(people[:half], persons=None if persons is None else persons[:half])
+    user_ids = [f"p{t % (ROUNDS // 4)}" for t in range(ROUNDS)] if max_rounds_per_user > 1 else None
+    first = learner.replay(users[:half], user_ids=None if user_ids is None else user_ids[:half])
     out: list[tuple[Decision, int]] = []
     slates, chances = [], []
     for t in range(half, ROUNDS):
-        decision = learner.choose(None if persons is None else persons[t])
+        decision = learner.choose(None if user_ids is None else user_ids[t])
         slates.append(learner.row_of(decision))
         chances.append(np.nan if decision.propensity is None else decision.propensity)
         out.append((decision, t))
-        if len(out) > LATE:
-            answer(learner, feedback, people, *out.pop(0))
+        if len(out) > DELAY:
+            answer(learner, feedback, users, *out.pop(0))
     return {
         "slates": digest(first, np.array(slates)),
         "propensities": digest(np.array(chances)),
@@ -118,13 +128,13 @@ def seen(learner: Learner, feedback: FeedbackKind, people: People, visits: int =
     }
 
 
-def answer(learner: Learner, feedback: FeedbackKind, people: People, decision: Decision, t: int) -> None:
+def answer(learner: Learner, feedback: FeedbackKind, users: Users, decision: Decision, t: int) -> None:
     if t % 7 == 0:  # never comes
         return
     if feedback == "click":
-        learner.observe(decision, people.click(t, decision.slate))
+        learner.observe(decision, users.click(t, decision.slate))
     else:
-        learner.observe(decision, people[t] if feedback == "full" else people[t].value(decision.slate))
+        learner.observe(decision, users[t] if feedback == "full" else users[t].value(decision.slate))
 
 
 def _contents(snapshot: bytes) -> str:
@@ -136,13 +146,13 @@ def _contents(snapshot: bytes) -> str:
 
 
 def everything() -> dict[str, dict[str, str]]:
-    """All learners on all streams; those that promise something also for people who come back."""
+    """All learners on all streams; those that promise something also for users who come back."""
     result: dict[str, dict[str, str]] = {}
-    for family, people in streams().items():
+    for family, users in streams().items():
         for name, feedback in cases():
-            result[f"{name} {feedback} {family}"] = first = played(name, feedback, people)
+            result[f"{name} {feedback} {family}"] = first = played(name, feedback, users)
             if "ledger" in first and family == "noisy-or":
-                result[f"{name} {feedback} visits"] = played(name, feedback, people, visits=3)
+                result[f"{name} {feedback} visits"] = played(name, feedback, users, max_rounds_per_user=3)
     for horizon in (ROUNDS, None):
         name = f"overlap-greedy items that come and go, horizon {horizon}"
         result[name] = catalogue_that_changes(horizon)
@@ -151,17 +161,17 @@ def everything() -> dict[str, dict[str, str]]:
 
 def catalogue_that_changes(horizon: int | None) -> dict[str, str]:
     """Overlap greedy with a prior, whose items come and go, for a horizon that may be unknown."""
-    people, numbers = streams()["noisy-or"], np.arange(N_ITEMS)
+    users, numbers = streams()["noisy-or"], np.arange(N_ITEMS)
     eligible = [numbers % 3 != slot for slot in range(SLOTS)]
     learner: Any = OverlapGreedy(
-        N_ITEMS, SLOTS, horizon=horizon, epsilon=4.0, delta=1e-6, prior=(numbers + 1) / 20, prior_people=9,
-        absent=[2], eligible=eligible, coins=SeededCoins(SEED),
+        N_ITEMS, SLOTS, horizon=horizon, epsilon=4.0, delta=1e-6, prior=(numbers + 1) / 20, prior_users=9,
+        absent=[2], eligible=eligible, rng=SeededSource(SEED),
     )  # fmt: skip
-    slates = [learner.replay(people[:200])]
+    slates = [learner.replay(users[:200])]
     learner.appear([2])
-    slates.append(learner.replay(people[200:300]))
+    slates.append(learner.replay(users[200:300]))
     learner.retire([3])
-    slates.append(learner.replay(people[300:]))
+    slates.append(learner.replay(users[300:]))
     return {"slates": digest(*slates), "snapshot": _contents(learner.snapshot())}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from diminuendo import LEARNERS, SeededCoins, Setting, _snapshots
+from diminuendo import LEARNERS, SeededSource, Setting, _snapshots
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import restore
 from diminuendo.sums.clip import Clip
@@ -27,8 +27,8 @@ def exact_sum() -> ExactSum:
 
 
 DOORS: dict[str, tuple[Callable[[], bytes], Callable[[bytes], Any]]] = {
-    "learner": (learner, lambda said: LEARNERS["overlap-greedy"].restore(said, coins=SeededCoins(1))),
-    "learner by its name": (learner, lambda said: restore(said, coins=SeededCoins(1))),
+    "learner": (learner, lambda said: LEARNERS["overlap-greedy"].restore(said, rng=SeededSource(1))),
+    "learner by its name": (learner, lambda said: restore(said, rng=SeededSource(1))),
     "sum": (lambda: exact_sum().snapshot(), lambda said: exact_sum().restore(said)),
 }
 
@@ -36,8 +36,8 @@ DOORS: dict[str, tuple[Callable[[], bytes], Callable[[bytes], Any]]] = {
 def in_format(snapshot: bytes, version: Any) -> bytes:
     """The same snapshot, whose header gives another format."""
     is_learner = snapshot.startswith(_snapshots.MARK)
-    facts, arrays = (_snapshots.unsealed if is_learner else _snapshots.unpacked)(snapshot, "a snapshot")
-    return (_snapshots.sealed if is_learner else _snapshots.packed)(facts | {"format": version}, arrays)
+    spec, arrays = (_snapshots.unsealed if is_learner else _snapshots.unpacked)(snapshot, "a snapshot")
+    return (_snapshots.sealed if is_learner else _snapshots.packed)(spec | {"format": version}, arrays)
 
 
 @pytest.mark.parametrize("door", DOORS)

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from diminuendo import SeededCoins, Setting
+from diminuendo import SeededSource, Setting
 from diminuendo._numba import kernel
 from diminuendo.learners import LEARNERS, Learner
 from diminuendo.objectives import FAMILIES
-from diminuendo.streams import People, taste_groups
+from diminuendo.streams import Users, taste_groups
 from diminuendo.types import FEEDBACKS, Ints
 
 FEW = 3
@@ -30,40 +30,40 @@ def past_the_end(words: Ints) -> int:
     return int(words[len(words)])
 
 
-def made(name: str, people: People) -> Learner:
+def made(name: str, users: Users) -> Learner:
     """With a seed."""
     learner = LEARNERS[name]
     feedback = next(kind for kind in FEEDBACKS if kind in learner.reads)
-    slots = min(3, people.n_items)
-    setting = Setting(people.n_items, slots, rounds=len(people), feedback=feedback, epsilon=1.0, delta=1e-6)
-    return learner.for_setting(setting, coins=SeededCoins(1))
+    slots = min(3, users.n_items)
+    setting = Setting(users.n_items, slots, rounds=len(users), feedback=feedback, epsilon=1.0, delta=1e-6)
+    return learner.for_setting(setting, rng=SeededSource(1))
 
 
-def check(name: str, people: People) -> None:
+def check(name: str, users: Users) -> None:
     """The same slates, however often words run out."""
-    plenty, scarce = made(name, people), made(name, people)
+    plenty, scarce = made(name, users), made(name, users)
     for buffer in (scarce._frame.public, scarce._frame.secret):
         buffer.size = FEW
-    if not np.array_equal(plenty.replay(people), scarce.replay(people)):
+    if not np.array_equal(plenty.replay(users), scarce.replay(users)):
         sys.exit(f"{name}: other slates when words run out")
 
 
-def families() -> Iterable[People]:
-    """People of every family, several times over."""
+def families() -> Iterable[Users]:
+    """Users of every family, several times over."""
     for family in FAMILIES.values():
         for specimen, n_items, matrices in family.specimens():
-            yield People(specimen, tuple(np.tile(np.asarray(matrix), (8, 1)) for matrix in matrices), n_items)
+            yield Users(specimen, tuple(np.tile(np.asarray(matrix), (8, 1)) for matrix in matrices), n_items)
 
 
 def main(everybody: bool, names: list[str]) -> None:
-    """These learners; with `everybody`, on people of all families."""
-    warnings.simplefilter("ignore")  # of paper constants that do not fit so few people
+    """These learners; with `everybody`, on users of all families."""
+    warnings.simplefilter("ignore")  # of paper constants that do not fit so few users
     with pytest.raises(IndexError):  # else indices are not looked at: set NUMBA_BOUNDSCHECK=1
         past_the_end(np.zeros(3, dtype=np.int64))
     for name in names:
         crowds = families() if everybody else [taste_groups(90, 9, groups=3, items_per_group=4, seed=1)]
-        for people in crowds:
-            check(name, people)
+        for users in crowds:
+            check(name, users)
         print(name, flush=True)
 
 

@@ -35,8 +35,10 @@ class Forgetful(popular.PopularPolicy):
 
 
 def made(name, policy, schedule):
-    def recipe(n_items, slots, *, horizon, epsilon, delta, ledger=None, coins=None, patience=None):
-        frame = Frame(name, n_items, slots, horizon=horizon, ledger=ledger, coins=coins, patience=patience)
+    def recipe(n_items, slots, *, horizon, epsilon, delta, ledger=None, rng=None, feedback_window=None):
+        frame = Frame(
+            name, n_items, slots, horizon=horizon, ledger=ledger, rng=rng, feedback_window=feedback_window
+        )
         budget = Budget(epsilon, delta, frame.unit)
         payer = Ledger(budget) if ledger is None else ledger
         total = PrivateSum(n_items, schedule=schedule(horizon), cost=budget.share(), ledger=payer)

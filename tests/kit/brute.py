@@ -4,7 +4,7 @@ Nothing here calls the package's kernels or solvers, or borrows their formulas: 
 definition evaluated in fractions (curves in decimals with 60 digits to spare), a gain is a difference
 of two values, the best slate is the best of all slates. Slow, and obvious.
 
-A `Crowd` is a few people told twice: as plain rows, for the definitions, and as `People`, for the package.
+A `Crowd` is a few users told twice: as plain rows, for the definitions, and as `Users`, for the package.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy import sparse
 
-from diminuendo import People
+from diminuendo import Users
 from diminuendo.objectives import BestMatch, Concave, Coverage, Family, Mixture, NoisyOr
 
 Row: TypeAlias = tuple[float, ...]
-"""What one person says: one number per item, or per topic."""
+"""What one user says: one number per item, or per topic."""
 Marks: TypeAlias = tuple[tuple[int, ...], ...]
 """Public: marks[item][topic] is 1 where the item has the topic, else 0."""
 Set: TypeAlias = frozenset[int]
@@ -35,8 +35,8 @@ SetFunction: TypeAlias = Callable[[Set], Fraction]
 UNIT = 2.0**-53
 """One rounding of a float operation with a result in [1/2, 1] errs by at most this."""
 
-PERSON_ROUNDING = 64 * UNIT
-"""How far a float value or gain of one person may be from the exact one. With at most 6 items, 12 topics
+USER_ROUNDING = 64 * UNIT
+"""How far a float value or gain of one user may be from the exact one. With at most 6 items, 12 topics
 and 3 parts it takes fewer than 64 operations on numbers in [0, 1], none of which magnifies errors."""
 
 RELATIVE_ROUNDING = 8 * UNIT
@@ -91,7 +91,7 @@ def phi(curve: str, x: Fraction) -> Fraction:
 
 @dataclass(frozen=True)
 class Leaf:
-    """One summand of what people feel: a share of a definition, and each person's row."""
+    """One summand of what users feel: a share of a definition, and each user's row."""
 
     share: Fraction
     definition: Callable[[Row, Set], Fraction]
@@ -100,7 +100,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Crowd:
-    """A few people, as definitions and as the package's `People`."""
+    """A few users, as definitions and as the package's `Users`."""
 
     family: Family
     n_items: int
@@ -112,33 +112,33 @@ class Crowd:
     def __len__(self) -> int:
         return len(self.leaves[0].rows)
 
-    def people(self) -> People:
+    def users(self) -> Users:
         """The crowd as the package knows it."""
-        return People(self.family, tuple(self._matrix(leaf.rows) for leaf in self.leaves), self.n_items)
+        return Users(self.family, tuple(self._matrix(leaf.rows) for leaf in self.leaves), self.n_items)
 
-    def value(self, person: int, shown: Iterable[int]) -> Fraction:
+    def value(self, user: int, shown: Iterable[int]) -> Fraction:
         """f_t(shown) by definition."""
-        key = person, frozenset(shown)
+        key = user, frozenset(shown)
         if key not in self._known:
             self._known[key] = sum(
-                (leaf.share * leaf.definition(leaf.rows[person], key[1]) for leaf in self.leaves),
+                (leaf.share * leaf.definition(leaf.rows[user], key[1]) for leaf in self.leaves),
                 start=Fraction(0),
             )
         return self._known[key]
 
     def total(self, shown: Iterable[int]) -> Fraction:
-        """F(shown), the sum over people."""
+        """F(shown), the sum over users."""
         items = frozenset(shown)
         return sum((self.value(t, items) for t in range(len(self))), start=Fraction(0))
 
     def mean(self, shown: Iterable[int]) -> Fraction:
-        """F(shown) per person."""
+        """F(shown) per user."""
         return self.total(shown) / len(self)
 
     @property
     def rounding(self) -> float:
-        """How far a sum over people may be from the exact one."""
-        return len(self) * PERSON_ROUNDING
+        """How far a sum over users may be from the exact one."""
+        return len(self) * USER_ROUNDING
 
     def _matrix(self, rows: tuple[Row, ...]) -> Any:
         dense = np.array(rows, dtype=np.float64)
@@ -239,7 +239,7 @@ _SHARES = ((0.5, 0.25, 0.25), (0.1, 0.2, 0.3), (1 / 3, 1 / 3, 1 / 3), (0.98, 0.0
 _STORED = ("dense", "sparse", "sparse with zeros")
 
 numbers = st.sampled_from(_NOTABLE) | st.floats(0, 1)
-"""Anything a person may say: ties, certainty, nothing, and numbers too small to matter."""
+"""Anything a user may say: ties, certainty, nothing, and numbers too small to matter."""
 
 
 class Source(Protocol):
@@ -250,7 +250,7 @@ class Source(Protocol):
         ...
 
     def row(self, width: int) -> Row:
-        """What one person says."""
+        """What one user says."""
         ...
 
     def light_row(self, width: int) -> Row:
@@ -319,16 +319,16 @@ class Tossed:
         return tuple(tuple(int(mark) for mark in row) for row in self.rng.random((n_items, 12)) < 0.25)
 
 
-def crowd_from(source: Source, kind: str, n_items: int, n_people: int) -> Crowd:
+def crowd_from(source: Source, kind: str, n_items: int, n_users: int) -> Crowd:
     """A crowd of the given kind."""
     stored = source.pick(_STORED)
 
     def simple(which: str) -> tuple[Family, Callable[[Row, Set], Fraction], tuple[Row, ...]]:
         if which == "coverage":
             marks = source.marks(n_items)
-            weights = tuple(source.light_row(len(marks[0])) for _ in range(n_people))
+            weights = tuple(source.light_row(len(marks[0])) for _ in range(n_users))
             return Coverage(np.array(marks)), partial(coverage, marks), weights
-        rows = tuple(source.row(n_items) for _ in range(n_people))
+        rows = tuple(source.row(n_items) for _ in range(n_users))
         if which == "concave":
             curve, scale = source.pick(CURVES), source.pick(_SCALES)
             return Concave(curve, scale), partial(concave, curve, scale), rows
@@ -358,17 +358,17 @@ def crowds(
     *,
     rounding: bool = True,
     n_items: tuple[int, int] = (1, 6),
-    most_people: int = 4,
+    most_users: int = 4,
 ) -> Crowd:
     """A crowd of the given kind, found by hypothesis."""
     source = Drawn(draw) if rounding else DrawnWithoutRounding(draw)
-    return crowd_from(source, kind, draw(st.integers(*n_items)), draw(st.integers(1, most_people)))
+    return crowd_from(source, kind, draw(st.integers(*n_items)), draw(st.integers(1, most_users)))
 
 
-def tossed_crowds(kind: str, *, n_items: int = 6, n_people: int = 5, tiny: float = 0.0) -> Iterator[Crowd]:
+def tossed_crowds(kind: str, *, n_items: int = 6, n_users: int = 5, tiny: float = 0.0) -> Iterator[Crowd]:
     """Crowds of the given kind without end, always the same ones."""
     for seed in itertools.count():
-        yield crowd_from(Tossed(np.random.default_rng(seed), tiny), kind, n_items, n_people)
+        yield crowd_from(Tossed(np.random.default_rng(seed), tiny), kind, n_items, n_users)
 
 
 def _parts_of(whole: int) -> Callable[[tuple[int, ...]], Row]:

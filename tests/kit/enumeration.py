@@ -3,11 +3,11 @@
 A run is a tree: each branch is one way the coins and draws may fall, with its probability and with the totals
 that only the algorithm sees. Nothing here calls the package or borrows its formulas. Slow, and obvious.
 
-People   A person is the tuple of f(S) over all sets S by bit mask (f[0] is f of the empty set, f[0b101] is
+Users   A user is the tuple of f(S) over all sets S by bit mask (f[0] is f of the empty set, f[0b101] is
          f of items 0 and 2), or None: did not answer. What an expert is told is clipped to [0, 1], and NaN
          counts as 0.
-Worst    Neighbours are two streams that differ in one round. A worst case is over all neighbours whose people
-         come from given lists, in both orders: exact for those lists, a lower bound for all people.
+Worst    Neighbours are two streams that differ in one round. A worst case is over all neighbours whose users
+         come from given lists, in both orders: exact for those lists, a lower bound for all users.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-Person: TypeAlias = tuple[float, ...] | None
-Stream: TypeAlias = tuple[Person, ...]
+User: TypeAlias = tuple[float, ...] | None
+Stream: TypeAlias = tuple[User, ...]
 Law: TypeAlias = dict[Any, float]
 """What is seen (a tuple with one entry per round), and how likely that is."""
 Totals: TypeAlias = tuple[tuple[float, ...], ...]
@@ -75,14 +75,14 @@ def full_information_law(stream: Stream, n: int, k: int, rate: float) -> Law:
     slates, one per round; a slate names the items in the order of the experts.
     """
     branches: list[tuple[Any, float, Totals]] = [((), 1.0, ((0.0,) * n,) * k)]
-    for person in stream:
+    for user in stream:
         grown: list[tuple[Any, float, Totals]] = []
         for seen, chance, before in branches:
             for slate, share in draws(before, rate, range(k), (0,) * k):
                 totals = before
                 for i, a in itertools.product(range(k), range(n)):
-                    if person is not None:
-                        gain = person[mask((*slate[:i], a))] - person[mask(slate[:i])]
+                    if user is not None:
+                        gain = user[mask((*slate[:i], a))] - user[mask(slate[:i])]
                         totals = taught(totals, i, a, unit(gain))
                 grown.append(((*seen, slate), chance * share, totals))
         branches = grown
@@ -112,14 +112,14 @@ def bandit_law(
     cap       How many rounds may explore: in total for "all" and "every", with each expert for "own". The
               coin is tossed regardless; when it picks an expert that is used up, the round exploits.
     first     The slate of the first round: drawn uniformly, or given.
-    mistake   What a wrong implementation does: "redraw on arrival" draws anew only if the person answered;
+    mistake   What a wrong implementation does: "redraw on arrival" draws anew only if the user answered;
               "cap counts answers" lets unanswered exploring rounds go uncounted; "exploiting teaches" adds
               the clipped value of an exploited slate to G_i[a_i] of every expert; "one cap" replaces the k
               caps of "own" by one on their sum, k * cap.
 
     Whether someone answered decides nothing but what is learnt: no answer is the value 0. An outcome is a
     tuple of rounds (slate in force, (i, a) if the round explored, else None). A coin that came up but met a
-    used-up cap is not told apart from one that did not come up: which it was depends on no person.
+    used-up cap is not told apart from one that did not come up: which it was depends on no user.
     """
     chances = [float(exploring)] * len(stream) if isinstance(exploring, int | float) else list(exploring)
     assert len(chances) == len(stream)
@@ -136,15 +136,15 @@ def bandit_law(
     start = (everyone, (0,) * k) if first == "uniform" else ((), first)
     # what was seen, its chance, totals, explorations of each expert, who draws anew, the slate in force
     branches: list[tuple[Any, ...]] = [((), 1.0, ((0.0,) * n,) * k, (0,) * k, *start)]
-    for person, coin in zip(stream, chances, strict=True):
+    for user, coin in zip(stream, chances, strict=True):
         grown: list[tuple[Any, ...]] = []
         for seen, chance, totals, used, redrawn, held in branches:
             for slate, share in draws(totals, rate, redrawn, held):
                 here = chance * share
                 able = [i for i in everyone if may_explore(used, i)] if coin > 0 else []
-                answers = person is not None
+                answers = user is not None
                 for i, a in itertools.product(able, range(n)):
-                    value = unit(person[mask((*slate[:i], a))]) if person is not None else 0.0
+                    value = unit(user[mask((*slate[:i], a))]) if user is not None else 0.0
                     counts = answers or mistake != "cap counts answers"
                     spent = tuple(u + (counts and j == i) for j, u in enumerate(used))
                     redraws = (i,) if resample == "own" else everyone
@@ -157,9 +157,7 @@ def bandit_law(
                 if exploits > 0:
                     told = totals
                     for i in everyone if mistake == "exploiting teaches" else ():
-                        told = taught(
-                            told, i, slate[i], unit(person[mask(slate)]) if person is not None else 0.0
-                        )
+                        told = taught(told, i, slate[i], unit(user[mask(slate)]) if user is not None else 0.0)
                     redraws = everyone if resample == "every" else ()
                     grown.append(((*seen, (slate, None)), here * exploits, told, used, redraws, slate))
         branches = grown
@@ -177,29 +175,29 @@ def presampled_law(
 # Worst cases.
 
 
-def all_people(n: int, values: Sequence[float] = (0.0, 1.0), largest: int | None = None) -> list[Person]:
+def all_users(n: int, values: Sequence[float] = (0.0, 1.0), largest: int | None = None) -> list[User]:
     """Everyone whose f is 0 at the empty set and takes the given values at sets of at most `largest` items.
 
     Larger sets have the value 0; no run with k experts asks for sets of more than k items.
     """
     asked = [s for s in range(1, 2**n) if s.bit_count() <= (n if largest is None else largest)]
-    people: list[Person] = []
+    users: list[User] = []
     for chosen in itertools.product(values, repeat=len(asked)):
         table = dict(zip(asked, chosen, strict=True))
-        people.append(tuple(table.get(s, 0.0) for s in range(2**n)))
-    return people
+        users.append(tuple(table.get(s, 0.0) for s in range(2**n)))
+    return users
 
 
-def covering_people(n: int) -> list[Person]:
+def covering_users(n: int) -> list[User]:
     """Everyone who is pleased by a set that has one of the items they like: monotone and submodular."""
     return [tuple(float(s & likes != 0) for s in range(2**n)) for likes in range(2**n)]
 
 
-def neighbours(choices: Sequence[Sequence[Person]]) -> Iterator[tuple[Stream, Stream]]:
-    """All ordered pairs of streams that differ in one round; round t's person is one of choices[t]."""
+def neighbours(choices: Sequence[Sequence[User]]) -> Iterator[tuple[Stream, Stream]]:
+    """All ordered pairs of streams that differ in one round; round t's user is one of choices[t]."""
     for stream in itertools.product(*choices):
-        for t, people in enumerate(choices):
-            for other in people:
+        for t, users in enumerate(choices):
+            for other in users:
                 if other != stream[t]:
                     yield stream, (*stream[:t], other, *stream[t + 1 :])
 
@@ -239,7 +237,7 @@ ORDERS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 8.0, 16.0, 32.0)
 
 def worst(
     law: Callable[[Stream], Law],
-    choices: Sequence[Sequence[Person]],
+    choices: Sequence[Sequence[User]],
     epsilons: Sequence[float],
     orders: Sequence[float] = ORDERS,
 ) -> Worst:

@@ -2,7 +2,7 @@
 
 Each kernel is compiled anew for each family, and compiling takes longer than any test. That a family's own functions
 are right is tested for all of them (tests/objectives); that a kernel calls them rightly shows with two: the plainest,
-and one whose items come in no order and whose people hold several numbers.
+and one whose items come in no order and whose users hold several numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What items add for each of many people after a growing slate, asked one by one: the oracle of compiled walks."""
+"""What items add for each of many users after a growing slate, asked one by one: the oracle of compiled walks."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from diminuendo.objectives.person import Person
+from diminuendo.objectives.user import User
 from diminuendo.streams.walks import Segment
 from diminuendo.types import Floats
 
 
 def gains_after(n_items: int, segments: Sequence[Segment], chain: Sequence[int]) -> Floats:
-    """(people, items): gains after `chain`, 0 for items that are in it."""
+    """(users, items): gains after `chain`, 0 for items that are in it."""
     rows: list[Floats] = []
     for part in segments:
         if part.function is not None:
             rows.append(np.asarray(part.function(tuple(chain)), dtype=np.float64))
         else:
             assert part.family is not None
-            people = (Person(part.family, n_items, part.table, int(row)) for row in part.rows)
-            rows += [person.gains(chain) for person in people]
+            users = (User(part.family, n_items, part.table, int(row)) for row in part.rows)
+            rows += [user.gains(chain) for user in users]
     result = np.array(rows).reshape(-1, n_items)
     result[:, list(chain)] = 0.0
     return result

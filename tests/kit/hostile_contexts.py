@@ -1,6 +1,6 @@
-"""Hostile pairs in contexts: two versions of one person, and the most that she moves of all that is published of her.
+"""Hostile pairs in contexts: two versions of one user, and the most that she moves of all that is published of her.
 
-A `Plan` is what follows from a common view: releases, each a chain for each type of people or an around, with shares
+A `Plan` is what follows from a common view: releases, each a chain for each type of users or an around, with shares
 of its cost and a weight for the batch that she belongs to. A `Version` is what she is in one world: of a type, with
 values, with gains that may be anything whenever she is asked, and absent from releases that were made before she
 answered. Noise is left out, so that what is published is what she adds, and the squares of her shift over those of the
@@ -17,7 +17,7 @@ from unittest import mock
 
 import numpy as np
 
-from diminuendo import SystemCoins
+from diminuendo import SystemSource
 from diminuendo.audit.subjects import remembering
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import NormalColumns
@@ -31,7 +31,7 @@ from diminuendo.sums.chains.focus import FULL, SHARES
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
-from tests.kit.stored import PeopleByHand
+from tests.kit.stored import UsersByHand
 
 BUDGET = Budget(1.0, 1e-6)
 SIGMAS = (1e9, 7e8)
@@ -99,8 +99,8 @@ Published = tuple[list[tuple[Ints, float]], Fraction]
 
 def published(plan: Plan, her: Version) -> Published:
     """Everything that is published of her, with the deviation of its noise; and what her batch paid."""
-    secret, ledger = SecretRandomness(SystemCoins()), Ledger(BUDGET)
-    people = PeopleByHand(
+    secret, ledger = SecretRandomness(SystemSource()), Ledger(BUDGET)
+    users = UsersByHand(
         plan.n_items,
         schedule=Schedule((10, 20, 30, 40)),
         ledger=ledger,
@@ -111,11 +111,11 @@ def published(plan: Plan, her: Version) -> Published:
     everything = np.arange(plan.n_items)
     for number, release in enumerate(plan.releases):
         if number == her.since:
-            people.add(her.values, everything, batch=plan.batch, kind=her.kind)
+            users.add(her.values, everything, batch=plan.batch, kind=her.kind)
         here, weights = number >= her.since, np.array(release.weights)
         said = her.gains[number]
         if release.slate is None:
-            chain, cells = people.in_contexts(number, weights, SIGMAS, release.focus, secret)
+            chain, cells = users.in_contexts(number, weights, SIGMAS, release.focus, secret)
             if release.focus.singles:
                 result.append((chain.singles(secret), chain.sigmas[0]))
             for step, items in enumerate(release.steps):
@@ -126,7 +126,7 @@ def published(plan: Plan, her: Version) -> Published:
             result.append((chain.rest_by_type(secret).ravel(), chain.sigmas[1]))
         else:
             slate = list(release.slate)
-            around, cells = people.around_in_contexts(number, weights, SIGMAS, slate, release.focus, secret)
+            around, cells = users.around_in_contexts(number, weights, SIGMAS, slate, release.focus, secret)
             parts = iter([(0, said[: len(slate) + 1])] if here else [])
             result.append((around.publish(parts, secret).ravel(), around.sigma))
         for column in range(len(plan.contexts.columns)):
@@ -138,7 +138,7 @@ def published(plan: Plan, her: Version) -> Published:
                     result.append((part.ravel(), sigma))
     paid = Fraction(0)
     for number in range(len(plan.releases)):
-        event = ledger.cost_of(f"people-{number:06d}")
+        event = ledger.cost_of(f"users-{number:06d}")
         assert isinstance(event, NormalColumns)
         paid += Fraction(event.squares[plan.batch]) if plan.batch < len(event.squares) else 0
     return result, paid
@@ -221,8 +221,8 @@ def random_version(random: np.random.Generator, plan: Plan) -> Version:
         values = np.where(np.arange(plan.n_items) == random.integers(plan.n_items), plan.clip.ceiling, 0.0)
     gains = tuple(random.choice(LIES, size=(plan.n_items + 1, plan.n_items)) for _ in plan.releases)
     asked = tuple((random.random(plan.n_items + 1) < 0.8).tolist())
-    late = 0 if random.random() < 0.7 else int(random.integers(len(plan.releases) + 1))
-    return Version(int(random.integers(plan.contexts.n_types)), tuple(values.tolist()), gains, asked, late)
+    delay = 0 if random.random() < 0.7 else int(random.integers(len(plan.releases) + 1))
+    return Version(int(random.integers(plan.contexts.n_types)), tuple(values.tolist()), gains, asked, delay)
 
 
 def changed(random: np.random.Generator, plan: Plan, her: Version, *, private: bool) -> Version:
@@ -263,14 +263,14 @@ def climb(random: np.random.Generator, tries: int, *, private: bool) -> float:
     return best
 
 
-def across_a_crash(plan: Plan, lives: list[Version], seed: int) -> Published:
+def across_a_crash(plan: Plan, incarnations: list[Version], seed: int) -> Published:
     """All that is drawn of the first release, a chain, in two lives of a process, and what her batch paid.
 
     In the second life she says something else, and is of another type; what is drawn when is by the view (`seed`).
     """
-    coins, drawn = np.random.default_rng(seed), list[tuple[Ints, float]]()
+    rng, drawn = np.random.default_rng(seed), list[tuple[Ints, float]]()
     release, ledger = plan.releases[0], Ledger(BUDGET)
-    people = PeopleByHand(
+    users = UsersByHand(
         plan.n_items,
         schedule=Schedule((10, 20, 30, 40)),
         ledger=ledger,
@@ -282,28 +282,28 @@ def across_a_crash(plan: Plan, lives: list[Version], seed: int) -> Published:
         drawn.append((np.array(values).ravel(), sigma))
         return values
 
-    secret = SecretRandomness(SystemCoins())
+    secret = SecretRandomness(SystemSource())
     with mock.patch.object(normal, "rounded_normal", draw):
-        for life, her in enumerate(lives):
-            people.forget(1)
-            people.add(her.values, np.arange(plan.n_items), batch=0, kind=her.kind)
-            chain, cells = people.in_contexts(0, np.array(release.weights), SIGMAS, release.focus, secret)
-            stop = life == 0
-            if coins.random() < 0.8:
+        for incarnation, her in enumerate(incarnations):
+            users.forget(1)
+            users.add(her.values, np.arange(plan.n_items), batch=0, kind=her.kind)
+            chain, cells = users.in_contexts(0, np.array(release.weights), SIGMAS, release.focus, secret)
+            stop = incarnation == 0
+            if rng.random() < 0.8:
                 chain.singles(secret)
             for column in range(len(plan.contexts.columns)):
-                if coins.random() < 0.6:
+                if rng.random() < 0.6:
                     cells.cells(column, secret)
-                if coins.random() < 0.6:
+                if rng.random() < 0.6:
                     cells.counts(column, secret)
             for step, items in enumerate(release.steps):
-                if not chain.goes_on() or (stop and coins.random() < 0.3):
+                if not chain.goes_on() or (stop and rng.random() < 0.3):
                     break
                 chain.row_by_type(np.array(items), her.gains[0][step], secret, np.array([her.asked[step]]))
             else:
-                if chain.goes_on(rest=True) and not (stop and coins.random() < 0.5):
+                if chain.goes_on(rest=True) and not (stop and rng.random() < 0.5):
                     chain.rest_by_type(secret)
-    event = ledger.cost_of("people-000000")
+    event = ledger.cost_of("users-000000")
     assert isinstance(event, NormalColumns)
     return drawn, Fraction(event.squares[0])
 
@@ -316,12 +316,16 @@ def climb_across_a_crash(random: np.random.Generator, tries: int, *, private: bo
     plan, seed = replace(plan, batch=0, releases=plan.releases[:1]), int(random.integers(2**32))
     pair = [[random_version(random, plan) for _ in range(2)] for _ in range(2)]
     if not private:
-        pair = [[replace(her, kind=pair[0][0].kind) for her in lives] for lives in pair]
-    said = [across_a_crash(plan, lives, seed) for lives in pair]
+        pair = [[replace(her, kind=pair[0][0].kind) for her in incarnations] for incarnations in pair]
+    said = [across_a_crash(plan, incarnations, seed) for incarnations in pair]
     best = ratio(*said)
     for _ in range(tries - 1):
-        which, life, tried = int(random.integers(2)), int(random.integers(2)), [list(lives) for lives in pair]
-        tried[which][life] = changed(random, plan, tried[which][life], private=private)
+        which, incarnation, tried = (
+            int(random.integers(2)),
+            int(random.integers(2)),
+            [list(incarnations) for incarnations in pair],
+        )
+        tried[which][incarnation] = changed(random, plan, tried[which][incarnation], private=private)
         says = across_a_crash(plan, tried[which], seed)
         result = ratio(says, said[1 - which])
         if result >= best:

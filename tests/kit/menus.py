@@ -34,8 +34,8 @@ MENUS: dict[str, type[Menu]] = {
 
 def read_menu(written: bytes) -> Menu:
     """The menu that `Menu.to_bytes` wrote."""
-    facts, arrays = _snapshots.unpacked(written, "a menu")
-    kind = facts.pop("menu", None)
+    spec, arrays = _snapshots.unpacked(written, "a menu")
+    kind = spec.pop("menu", None)
     if kind not in MENUS:
         raise InvalidInput(f"Expected a menu of one of the kinds {', '.join(MENUS)}; got {kind!r}.")
-    return MENUS[kind].from_parts(facts, arrays)
+    return MENUS[kind].from_parts(spec, arrays)

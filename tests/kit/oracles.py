@@ -221,7 +221,7 @@ def adaptive_delta(span: float, count: int, epsilon: float, parts: int = 200) ->
     return float(v[0])
 
 
-# Strategies. Row by row: what is published; column by column: what one batch of people is part of.
+# Strategies. Row by row: what is published; column by column: what one batch of users is part of.
 
 
 def best_variance(matrix: NDArray[np.int64], batches: int) -> float:

@@ -1,7 +1,7 @@
-"""Ordered Hedge the plain way: the readable reference, in numpy, with a Python loop over people.
+"""Ordered Hedge the plain way: the readable reference, in numpy, with a Python loop over users.
 
 The same algorithm as the compiled learner `hedge`, written from its definition: one expert per slot draws
-an item with probability in proportion to exp(rate * total gain). Each person then tells what every item
+an item with probability in proportion to exp(rate * total gain). Each user then tells what every item
 would have added to the slots before: for noisy-or, her chance to click it, times the chance that she
 clicked nothing before. Each round looks at every item; that is what the compiled learner avoids.
 """
@@ -33,7 +33,7 @@ def new_item_law(law: Floats, shown: Items) -> Floats:
 
 
 class PlainHedge:
-    """k ordered Hedge experts over noisy-or people."""
+    """k ordered Hedge experts over noisy-or users."""
 
     def __init__(
         self, n_items: int, slots: int, rate_rule: Callable[[float, int], float] = adaptive_rate
@@ -61,7 +61,7 @@ class PlainHedge:
         return slate
 
     def learn(self, slate: Items, items: Items, chances: Floats) -> float:
-        """What one person says who clicks `items` with these chances; returns her value of the slate."""
+        """What one user says who clicks `items` with these chances; returns her value of the slate."""
         missed = 1.0
         new = np.ones(len(items), dtype=bool)  # what is not yet shown can still gain
         for slot, shown in enumerate(slate):
@@ -77,6 +77,6 @@ class PlainHedge:
             new &= ~here
         return 1.0 - missed
 
-    def replay(self, people: Iterable[tuple[Items, Floats]], rng: np.random.Generator) -> Floats:
-        """Choose and learn for each person, given as (items, chances); returns their values."""
-        return np.array([self.learn(self.choose(rng), items, chances) for items, chances in people])
+    def replay(self, users: Iterable[tuple[Items, Floats]], rng: np.random.Generator) -> Floats:
+        """Choose and learn for each user, given as (items, chances); returns their values."""
+        return np.array([self.learn(self.choose(rng), items, chances) for items, chances in users])

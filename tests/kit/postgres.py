@@ -31,7 +31,8 @@ STARTS = 60.0
 SETTINGS = ("listen_addresses=", "max_connections=100", "shared_buffers=16MB", "log_min_messages=panic")
 
 TABLES = (
-    "answers", "visits", "snapshot_parts", "trainer_keys", "leases", "allowed", "menus", "requests", "events",
+    "answers", "visits", "snapshot_parts", "trainer_keys", "leases", "allowed", "menus",
+    "requests", "events",
     "counters", "ledger", "releases", "trainers", "placements", "populations", "beats",
 )  # fmt: skip
 EMPTIED = (
@@ -154,7 +155,7 @@ class Server:
         self._run("pg_dump", "-Fc", "-f", path, database)
         return path
 
-    def put_back(self, dump: Path, database: str) -> None:
+    def rolled_back(self, dump: Path, database: str) -> None:
         """What was dumped takes the place of a database, and whoever uses it is sent away."""
         old = self.database()
         self._run("pg_restore", "-d", old, dump)
@@ -204,11 +205,11 @@ class Server:
             f"INSERT INTO diminuendo.{name} SELECT * FROM copied.{name};" for name in reversed(kept)
         )
 
-        def put_back() -> None:
+        def rolled_back() -> None:
             self.sql(database, emptied + filled, "SET client_min_messages = warning; DROP SCHEMA copied CASCADE",
                      "SELECT 1")  # fmt: skip
 
-        return put_back
+        return rolled_back
 
     def sql(self, database: str, *statements: str, user: str = "owner") -> list[tuple[Any, ...]]:
         """Some statements; what the last one found."""

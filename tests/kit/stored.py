@@ -19,10 +19,10 @@ from diminuendo.randomness import SecretRandomness
 from diminuendo.sums.batch import csr_rows
 from diminuendo.sums.chains.around import AroundRelease
 from diminuendo.sums.chains.cost import squared_shifts
-from diminuendo.sums.chains.people.answers import Answers, Moved
-from diminuendo.sums.chains.people.participants import Chain, ChainWalk
 from diminuendo.sums.chains.release import ChainRelease
-from diminuendo.sums.chains.stored import StoredPeople
+from diminuendo.sums.chains.stored import StoredUsers
+from diminuendo.sums.chains.users.answers import Answers, Moved
+from diminuendo.sums.chains.users.participants import Chain, ChainWalk
 from diminuendo.sums.clip import Clip, cut_all, gains_row
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
@@ -89,7 +89,7 @@ class HandChain(ChainRelease):
 
     @property
     def items(self) -> NDArray[Any]:
-        return self._people.users.items  # type: ignore[attr-defined, no-any-return]
+        return self._users.users.items  # type: ignore[attr-defined, no-any-return]
 
     def row(  # type: ignore[override]
         self, item: int, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
@@ -99,7 +99,7 @@ class HandChain(ChainRelease):
     def row_by_type(  # type: ignore[override]
         self, items: Ints, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
     ) -> Ints:
-        self._people.say((*self._chain, items), gains, asked)  # type: ignore[attr-defined]
+        self._users.say((*self._chain, items), gains, asked)  # type: ignore[attr-defined]
         return super().row_by_type(items, secret)
 
 
@@ -107,13 +107,13 @@ class HandAround(AroundRelease):
     """An around whose users say what is given: of some users, the first of them and (parts, entries)."""
 
     @property
-    def people(self) -> Answers:
-        return self._people.users  # type: ignore[attr-defined, no-any-return]
+    def users(self) -> Answers:
+        return self._users.users  # type: ignore[attr-defined, no-any-return]
 
     def publish(  # type: ignore[override]
         self, gains: Iterable[tuple[int, Floats]], secret: SecretRandomness
     ) -> Ints:
-        self._people.said_around = gains  # type: ignore[attr-defined]
+        self._users.said_around = gains  # type: ignore[attr-defined]
         return super().publish(secret)
 
 
@@ -124,7 +124,7 @@ class HandUser(NamedTuple):
     values: Floats
 
 
-class PeopleByHand(StoredPeople):
+class UsersByHand(StoredUsers):
     """What each item is worth to users by itself, each user with the batch they belong to."""
 
     def __init__(self, n_items: int, **options: Any) -> None:
@@ -192,7 +192,7 @@ class PeopleByHand(StoredPeople):
         )
 
     def release(self, number: int, weights: Sequence[int] | Ints, sigmas: tuple[float, float]) -> HandChain:
-        """Begin release `number` without a focus: people of batch j enter with weights[j]."""
+        """Begin release `number` without a focus: users of batch j enter with weights[j]."""
         whole, factors = np.array(weights), np.ones(self.n_items)
         paid = self._bought(number, whole, sigmas, "a chain over")
         return HandChain(self.stored(whole, factors), paid, sigmas, factors)

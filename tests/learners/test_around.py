@@ -1,4 +1,4 @@
-"""Arounds: when slates are asked around, what is swapped, what is known afterwards, and what hostile people move."""
+"""Arounds: when slates are asked around, what is swapped, what is known afterwards, and what hostile users move."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import diminuendo as dim
-from diminuendo import People, SeededCoins, SlateRules
+from diminuendo import SeededSource, SlateRules, Users
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.overlap import one_for_all
+from diminuendo.learners.overlap import global_slate
 from diminuendo.learners.overlap.around import LOCAL, SURE, AroundBelief, swapped
 from diminuendo.learners.overlap.focus import NextFocus, Standing
-from diminuendo.learners.overlap.one_for_all import CHAINS
+from diminuendo.learners.overlap.global_slate import CHAINS
 from diminuendo.learners.overlap.pick import SlatePicker
 from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
@@ -43,7 +43,7 @@ COVERS = ({1, 2, 3, 4}, {0, 1, 2}, {3, 4, 5})
 
 
 def points(rounds: int, seed: int, *, items: tuple[int, int, int] = (0, 1, 2), worth: float = 1.0) -> Floats:
-    """People each of whom wants one point, or nothing, and each item that covers it."""
+    """Users each of whom wants one point, or nothing, and each item that covers it."""
     random = np.random.default_rng(seed)
     wanted = random.integers(7, size=rounds)
     rows = np.zeros((rounds, ITEMS))
@@ -59,29 +59,29 @@ def made(rounds: int, ledger: Ledger, **more: Any) -> Learner:
         "delta": 1e-6,
         "ledger": ledger,
     }
-    return OverlapGreedy(ITEMS, SLOTS, **(options | {"coins": SeededCoins(1)} | more))
+    return OverlapGreedy(ITEMS, SLOTS, **(options | {"rng": SeededSource(1)} | more))
 
 
 def kinds(learner: Learner, ledger: Ledger) -> list[bool | None]:
     """Of each release of the plan: whether it was around a slate; None: it was not made."""
-    notes = [ledger.about(f"people-{number:06d}") for number in range(policy_of(learner).plan.releases)]
+    notes = [ledger.about(f"users-{number:06d}") for number in range(policy_of(learner).plan.releases)]
     return [None if note is None else note.startswith("around") for note in notes]
 
 
 # What it earns.
 
 
-def coverage(rounds: int) -> People:
+def coverage(rounds: int) -> Users:
     """Everybody has points of her own, all six of them; items cover them as above, fillers none."""
     incidence = np.array([[int(point in covered) for point in range(6)] for covered in COVERS])
     fillers = np.zeros((ITEMS - 3, 6), dtype=np.int64)
     weights = np.random.default_rng(2).dirichlet(np.full(6, 20.0), size=rounds)
-    return People(dim.Coverage(np.vstack([incidence, fillers])), weights, ITEMS)
+    return Users(dim.Coverage(np.vstack([incidence, fillers])), weights, ITEMS)
 
 
 STREAMS = {
-    "best-match": lambda: People(dim.BestMatch(), points(3_000, 1)),
-    "noisy-or": lambda: People(dim.NoisyOr(), 0.9 * points(3_000, 1)),
+    "best-match": lambda: Users(dim.BestMatch(), points(3_000, 1)),
+    "noisy-or": lambda: Users(dim.NoisyOr(), 0.9 * points(3_000, 1)),
     "coverage": lambda: coverage(3_000),
 }
 
@@ -90,32 +90,32 @@ STREAMS = {
 @pytest.mark.parametrize("name", STREAMS)
 def test_swaps_mend_where_greedy_went_wrong(name: str) -> None:
     """Greedy takes the item that covers most, and keeps it; around its slate both others are seen to be better."""
-    people, ledger = STREAMS[name](), Ledger(WIDE)
-    learner = made(len(people), ledger)
-    slates = learner.replay(people)
+    users, ledger = STREAMS[name](), Ledger(WIDE)
+    learner = made(len(users), ledger)
+    slates = learner.replay(users)
     asked = kinds(learner, ledger)
     assert asked[:CHAINS] == [False] * CHAINS, "chains come first"
     assert True in asked
     first = asked.index(True)
     assert asked[first:] == [True] * len(asked[first:])
-    greedy, best = dim.greedy(people, SLOTS), people.values(np.tile([1, 2], (len(people), 1))).mean()
+    greedy, best = dim.greedy(users, SLOTS), users.values(np.tile([1, 2], (len(users), 1))).mean()
     assert 0 in greedy.slate
     assert greedy.value < 0.95 * best
     assert set(slates[-1].tolist()) == {1, 2}
     assert (
-        people.values(slates)[-1_000:].mean()
-        > 0.999 * people.values(np.tile([1, 2], (len(people), 1)))[-1_000:].mean()
+        users.values(slates)[-1_000:].mean()
+        > 0.999 * users.values(np.tile([1, 2], (len(users), 1)))[-1_000:].mean()
     )
 
 
 @pytest.mark.slow
-def test_where_people_want_next_to_nothing_slates_are_not_asked_around() -> None:
+def test_where_users_want_next_to_nothing_slates_are_not_asked_around() -> None:
     """What the slate earns does not stand out from the noise; with ten times the wishes it does."""
     result = {}
     for worth in (0.02, 1.0):
         ledger = Ledger(BUDGET)
         learner = made(3_000, ledger)
-        learner.replay(People(dim.NoisyOr(), points(3_000, 1, worth=worth)))
+        learner.replay(Users(dim.NoisyOr(), points(3_000, 1, worth=worth)))
         result[worth] = kinds(learner, ledger)
     assert True not in result[0.02]
     assert True in result[1.0]
@@ -124,47 +124,47 @@ def test_where_people_want_next_to_nothing_slates_are_not_asked_around() -> None
 def test_an_empty_slot_is_filled_before_anything_is_asked_around() -> None:
     ledger = Ledger(WIDE)
     learner = made(600, ledger, absent=range(1, ITEMS))
-    learner.replay(People(dim.NoisyOr(), points(600, 1)))
+    learner.replay(Users(dim.NoisyOr(), points(600, 1)))
     assert True not in kinds(learner, ledger)
 
 
 def test_someone_who_wants_nothing_may_come_at_any_time() -> None:
-    """As a function, between people who want something; nobody is told by it that she was there."""
+    """As a function, between users who want something; nobody is told by it that she was there."""
     rows = points(300, 3)
     rows[::3] = 0.0
-    people, ledger = People(dim.NoisyOr(), rows), Ledger(WIDE)
-    functions = dim.Functions([lambda s, t=t: people[t].value(sorted(s)) for t in range(300)], ITEMS)  # type: ignore[misc]
+    users, ledger = Users(dim.NoisyOr(), rows), Ledger(WIDE)
+    functions = dim.Functions([lambda s, t=t: users[t].value(sorted(s)) for t in range(300)], ITEMS)  # type: ignore[misc]
     learner = made(300, ledger)
     dim.replay(learner, functions)
     assert True in kinds(learner, ledger)
 
 
-# What one person can move.
+# What one user can move.
 
 
 @pytest.mark.parametrize("seed", mostly_slow(range(16), range(6)))
-def test_hostile_people_move_no_more_than_is_charged_around_slates(
+def test_hostile_users_move_no_more_than_is_charged_around_slates(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two streams that differ in one round, the same view, in which slates are asked around as soon as they can be."""
-    monkeypatch.setattr(one_for_all, "SETTLED", -np.inf)
+    monkeypatch.setattr(global_slate, "SETTLED", -np.inf)
     random = np.random.default_rng(seed)
     n, rounds = 4, 60
     others = [hostile(random, n) for _ in range(rounds)]
-    victim, pair = int(random.integers(20)), (hostile(random, n), hostile(random, n))
+    target, pair = int(random.integers(20)), (hostile(random, n), hostile(random, n))
     script: list[tuple[Ints, float, Ints]] = []
     with np.errstate(all="ignore"):
         for which in (0, 1):
             with published(script, replayed=which == 1):
                 ledger = Ledger(BUDGET)
                 learner = OverlapGreedy(
-                    n, 2, horizon=rounds, epsilon=1.0, delta=1e-6, coins=SeededCoins(seed), ledger=ledger
+                    n, 2, horizon=rounds, epsilon=1.0, delta=1e-6, rng=SeededSource(seed), ledger=ledger
                 )
                 for t in range(rounds):
                     decision = learner.choose()
-                    person = pair[which] if t == victim else others[t]
-                    if person is not None and (t == victim or not _erratic(person)):
-                        learner.observe(decision, person)
+                    user = pair[which] if t == target else others[t]
+                    if user is not None and (t == target or not _erratic(user)):
+                        learner.observe(decision, user)
     asked = kinds(learner, ledger)
     assert asked.count(True) > 3
     moved = sum(
@@ -177,16 +177,16 @@ def test_hostile_people_move_no_more_than_is_charged_around_slates(
     assert moved <= BUDGET.limit
 
 
-def test_a_person_can_move_nearly_all_that_is_charged_around_slates(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_can_move_nearly_all_that_is_charged_around_slates(monkeypatch: pytest.MonkeyPatch) -> None:
     """The charge is not idle: she is of the first batch, and wants the item that is shown, or the other one."""
-    monkeypatch.setattr(one_for_all, "SETTLED", -np.inf)
-    one, other = (dim.person(dim.NoisyOr(), {item: 1.0}, n_items=2) for item in (0, 1))
+    monkeypatch.setattr(global_slate, "SETTLED", -np.inf)
+    one, other = (dim.user(dim.NoisyOr(), {item: 1.0}, n_items=2) for item in (0, 1))
     script: list[tuple[Ints, float, Ints]] = []
     for which in (0, 1):
         with published(script, replayed=which == 1):
             ledger = Ledger(BUDGET)
             learner = OverlapGreedy(
-                2, 1, horizon=400, epsilon=1.0, delta=1e-6, coins=SeededCoins(1), ledger=ledger
+                2, 1, horizon=400, epsilon=1.0, delta=1e-6, rng=SeededSource(1), ledger=ledger
             )
             for t in range(400):
                 decision = learner.choose()
@@ -263,7 +263,7 @@ def test_swaps_keep_their_rules_whatever_is_believed(seed: int) -> None:
     belief = AroundBelief(slate, means, deviations)
     result = swapped(belief, items)
     assert len(set(result.tolist())) == 3
-    elsewhere, best = 0, (-np.inf, -1, -1)
+    remote_rounds, best = 0, (-np.inf, -1, -1)
     for slot in range(3):
         worth, variance = (
             belief.rest.mean + belief.keeps[slot].mean,
@@ -277,8 +277,8 @@ def test_swaps_keep_their_rules_whatever_is_believed(seed: int) -> None:
         if (x := int(result[slot])) != slate[slot]:
             assert sure[x]
             assert may[x]
-            elsewhere += belief.keeps[slot].mean[x] < LOCAL * worth[x]
-    assert elsewhere <= 1
+            remote_rounds += belief.keeps[slot].mean[x] < LOCAL * worth[x]
+    assert remote_rounds <= 1
     assert (result == slate).all() == (best[1] < 0)
     if best[1] >= 0:
         assert result[best[1]] == best[2], "the best comes first"
@@ -287,12 +287,12 @@ def test_swaps_keep_their_rules_whatever_is_believed(seed: int) -> None:
 # What is known afterwards.
 
 
-def true_parts(people: People, slate: list[int]) -> Floats:
-    """R and every D_i, on average over people, from values of sets alone."""
+def true_parts(users: Users, slate: list[int]) -> Floats:
+    """R and every D_i, on average over users, from values of sets alone."""
 
     def value(items: list[int]) -> float:
         return (
-            float(people.values(np.tile(np.array(items, dtype=np.int32), (len(people), 1))).mean())
+            float(users.values(np.tile(np.array(items, dtype=np.int32), (len(users), 1))).mean())
             if items
             else 0.0
         )
@@ -300,7 +300,7 @@ def true_parts(people: People, slate: list[int]) -> Floats:
     def adds(item: int, to: list[int]) -> float:
         return value([*to, item]) - value(to)
 
-    n, result = people.n_items, np.zeros((len(slate) + 1, people.n_items))
+    n, result = users.n_items, np.zeros((len(slate) + 1, users.n_items))
     for x in set(range(n)) - set(slate):
         result[0, x] = adds(x, slate)
         for slot, item in enumerate(slate):
@@ -315,17 +315,17 @@ def test_what_is_carried_over_is_within_its_deviation() -> None:
     off = []
     for seed in range(12):
         random = np.random.default_rng(seed)
-        people = People(dim.NoisyOr(), np.where(random.random((60, 9)) < 0.4, random.random((60, 9)), 0.0))
+        users = Users(dim.NoisyOr(), np.where(random.random((60, 9)) < 0.4, random.random((60, 9)), 0.0))
         before, after = [0, 1, 2], [0, 5, 2]
         deviations = np.full((4, 9), 0.002)
-        known = AroundBelief(np.array(before, dtype=np.int32), true_parts(people, before), deviations)
+        known = AroundBelief(np.array(before, dtype=np.int32), true_parts(users, before), deviations)
         carried = known.carried(np.array(after, dtype=np.int32))
         finite = np.isfinite(carried.deviations)
         assert not finite[2].any(), "what the new item keeps from others"
         assert not finite[:, [1, 5]].any(), "the item that left, and the new one"
         assert finite[[0, 1, 3]][:, [0, 2, 3, 4, 6, 7, 8]].all()
         assert (carried.deviations >= deviations).all()
-        truth = true_parts(people, after)
+        truth = true_parts(users, after)
         off.append(((carried.means - truth) / carried.deviations)[finite])
     result = np.concatenate(off)
     assert (np.abs(result) < 2).mean() > 0.95, "not more is said to be known than is"
@@ -391,20 +391,20 @@ def fails_at(part: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> pyte
     return monkeypatch
 
 
-def begun_arounds(ledger: Ledger, rounds: int = 600, **more: Any) -> tuple[Learner, People, int]:
+def begun_arounds(ledger: Ledger, rounds: int = 600, **more: Any) -> tuple[Learner, Users, int]:
     """A learner at the end of a batch that is to be asked around a slate; and the round it has come to."""
-    people = People(dim.NoisyOr(), points(rounds, 1))
+    users = Users(dim.NoisyOr(), points(rounds, 1))
     learner = made(rounds, ledger, **more)
     ends = policy_of(learner).plan.schedule.ends
-    learner.replay(people[: ends[7]])
+    learner.replay(users[: ends[7]])
     assert kinds(learner, ledger)[6]
-    return learner, people, ends[7]
+    return learner, users, ends[7]
 
 
 @pytest.mark.parametrize("part", ["focus", "around"])
 def test_an_around_that_failed_is_made_at_the_next_round(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Ledger(WIDE)
-    learner, people, at = begun_arounds(ledger)
+    learner, users, at = begun_arounds(ledger)
     with monkeypatch.context() as patch:
         fails_at(part, ledger, patch)
         for _ in range(2):
@@ -413,8 +413,8 @@ def test_an_around_that_failed_is_made_at_the_next_round(part: str, monkeypatch:
     policy = policy_of(learner)
     assert learner.rounds == at, "nobody was shown anything"
     assert policy._position.made == 7
-    learner.replay(people[at:])
-    assert policy._payoffs.published == policy._position.made == policy.plan.releases
+    learner.replay(users[at:])
+    assert policy._rewards.published == policy._position.made == policy.plan.releases
     names = [charge.note.partition(":")[0] for charge in ledger.charges]
     assert len(set(names)) == len(names), "charged for once"
     assert kinds(learner, ledger)[7]
@@ -424,34 +424,34 @@ def test_an_item_that_retires_while_an_around_is_unfinished_is_not_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ledger = Ledger(WIDE)
-    learner, people, at = begun_arounds(ledger)
+    learner, users, at = begun_arounds(ledger)
     with monkeypatch.context() as patch:
         fails_at("around", ledger, patch)
         with pytest.raises(OSError, match="disk full"):
             learner.choose()
     gone = int(shown_of(learner).slate[0])
     learner.retire([gone])
-    slates = learner.replay(people[at:])
+    slates = learner.replay(users[at:])
     assert gone not in slates
     assert (slates >= 0).all()
 
 
 def test_a_snapshot_among_arounds_goes_on_slate_for_slate(tmp_path: Path) -> None:
-    people = People(dim.NoisyOr(), eager(600, 1))
+    users = Users(dim.NoisyOr(), eager(600, 1))
     with Ledger.open(tmp_path / "ledger", WIDE) as ledger:
         first = OverlapGreedy(MANY, SLOTS, horizon=600, epsilon=10.0, delta=1e-6, ledger=ledger)
-        first.replay(people[:120])
+        first.replay(users[:120])
         weights = shown_of(first).focus.weights.copy()
         assert weights.min() < FULL
         kept, charges = first.snapshot(), len(ledger.charges)
-        after = first.replay(people[120:400])
+        after = first.replay(users[120:400])
         asked, spent = kinds(first, ledger), ledger.spent()
         assert asked.count(True) > 4
         assert len(ledger.charges) > charges
     with Ledger.open(tmp_path / "ledger") as again:
         second = OverlapGreedy.restore(kept, ledger=again)
         np.testing.assert_array_equal(shown_of(second).focus.weights, weights)
-        np.testing.assert_array_equal(second.replay(people[120:400]), after, "as published, not drawn again")
+        np.testing.assert_array_equal(second.replay(users[120:400]), after, "as published, not drawn again")
         assert again.spent() == spent
         assert kinds(second, again) == asked
         np.testing.assert_array_equal(shown_of(second).focus.weights, shown_of(first).focus.weights)
@@ -459,7 +459,7 @@ def test_a_snapshot_among_arounds_goes_on_slate_for_slate(tmp_path: Path) -> Non
             shown_of(second).picker._around.arrays, shown_of(first).picker._around.arrays, strict=True
         ):
             np.testing.assert_array_equal(one, other)
-        second.replay(people[400:])
+        second.replay(users[400:])
         assert again.spent() <= WIDE.epsilon
     with pytest.raises(InvalidInput, match="paid for on a ledger"):
         OverlapGreedy.restore(kept)
@@ -469,37 +469,37 @@ def test_what_was_begun_as_an_around_before_a_crash_is_one_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Charged and not drawn; though by then it would have been a chain."""
-    people = People(dim.NoisyOr(), points(600, 1))
+    users = Users(dim.NoisyOr(), points(600, 1))
     with Ledger.open(tmp_path / "ledger", WIDE) as ledger:
-        first = made(600, ledger, coins=None)
+        first = made(600, ledger, rng=None)
         ends = policy_of(first).plan.schedule.ends
-        first.replay(people[: ends[7]])
+        first.replay(users[: ends[7]])
         kept = first.snapshot()
         fails_at("around", ledger, monkeypatch)
         with pytest.raises(OSError, match="disk full"):
             first.choose()
         assert kinds(first, ledger)[7]
-    monkeypatch.setattr(one_for_all, "SETTLED", np.inf)
+    monkeypatch.setattr(global_slate, "SETTLED", np.inf)
     with Ledger.open(tmp_path / "ledger") as again:
         second = OverlapGreedy.restore(kept, ledger=again)
-        second.replay(people[ends[7] :])
+        second.replay(users[ends[7] :])
         assert kinds(second, again)[7:10] == [True, False, False]
 
 
 @pytest.mark.parametrize("appears", [False, True])
 def test_one_by_one_or_all_at_once_the_same_is_published(appears: bool) -> None:
-    """Also where an item of the slate was not there when some people came."""
-    people, published = People(dim.NoisyOr(), points(500, 1)), []
+    """Also where an item of the slate was not there when some users came."""
+    users, published = Users(dim.NoisyOr(), points(500, 1)), []
     for at_once in (True, False):
         learner = made(500, Ledger(WIDE), absent=[2] if appears else [])
         for low, high in ((0, 200), (200, 500)):
             if low and appears:
                 learner.appear([2])
             if at_once:
-                learner.replay(people[low:high])
+                learner.replay(users[low:high])
             else:
                 for t in range(low, high):
-                    learner.observe(learner.choose(), people[t])
+                    learner.observe(learner.choose(), users[t])
         assert set(shown_of(learner).slate.tolist()) == {1, 2}
         published.append(shown_of(learner).picker._around.arrays[1])
     np.testing.assert_array_equal(published[0], published[1])
@@ -533,14 +533,14 @@ MANY = 40
 
 
 def eager(rounds: int, seed: int, low: int = 0, high: int = MANY) -> Floats:
-    """People who want a third of the items from `low` to `high`, all nearly alike: they are clipped, and focus pays."""
+    """Users who want a third of the items from `low` to `high`, all nearly alike: they are clipped, and focus pays."""
     random, chances = np.random.default_rng(seed), np.zeros(MANY)
     chances[low:high] = np.linspace(0.4, 0.25, high - low)
     return np.where(random.random((rounds, MANY)) < chances, 0.5, 0.0)
 
 
 def watched_run(monkeypatch: pytest.MonkeyPatch, ledger: Ledger, **more: Any) -> tuple[Learner, Watched]:
-    options: dict[str, Any] = {"horizon": 3_000, "epsilon": 10.0, "delta": 1e-6, "coins": SeededCoins(5)}
+    options: dict[str, Any] = {"horizon": 3_000, "epsilon": 10.0, "delta": 1e-6, "rng": SeededSource(5)}
     learner = OverlapGreedy(MANY, 2, ledger=ledger, **options, **more)
     return learner, Watched(learner, monkeypatch)
 
@@ -552,13 +552,13 @@ def narrowest(focus: Focus) -> float:
 def test_a_change_of_tastes_widens_the_focus_and_chains_come_first_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All people of the first batch after it have the new tastes, so its chain has a slate that earns at once."""
+    """All users of the first batch after it have the new tastes, so its chain has a slate that earns at once."""
     ledger, first = Ledger(WIDE), 17
     learner, watched = watched_run(monkeypatch, ledger)
     policy = policy_of(learner)
     change = policy.plan.schedule.ends[first - 1]
     rows = np.vstack([eager(change, 1, 0, 20), eager(3_000 - change, 2, 20, 40)])
-    learner.replay(People(dim.NoisyOr(), rows))
+    learner.replay(Users(dim.NoisyOr(), rows))
     assert policy._position.memory_begins == first
     asked = kinds(learner, ledger)
     assert asked[first - 1], "around a slate until then"
@@ -570,13 +570,13 @@ def test_a_change_of_tastes_widens_the_focus_and_chains_come_first_again(
     assert sorted([*watched.chains, *watched.arounds]) == list(range(policy.plan.releases))
 
 
-def appearing(learner: Learner, batch: int) -> People:
+def appearing(learner: Learner, batch: int) -> Users:
     """Items are learned about until the middle of that batch, when item 30 appears; who comes after that."""
-    ends, people = policy_of(learner).plan.schedule.ends, People(dim.NoisyOr(), eager(3_000, 1))
+    ends, users = policy_of(learner).plan.schedule.ends, Users(dim.NoisyOr(), eager(3_000, 1))
     middle = (ends[batch - 1] + ends[batch]) // 2
-    learner.replay(people[:middle])
+    learner.replay(users[:middle])
     learner.appear([30])
-    return people[middle:]
+    return users[middle:]
 
 
 def test_an_item_that_appears_or_comes_back_is_in_full_focus(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -597,7 +597,7 @@ def test_an_item_that_appears_or_comes_back_is_in_full_focus(monkeypatch: pytest
 def test_an_item_that_appears_is_in_full_focus_until_somebody_was_asked_about_it(
     batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the middle of a batch: from the next one on people are asked about it."""
+    """In the middle of a batch: from the next one on users are asked about it."""
     learner, watched = watched_run(monkeypatch, Ledger(WIDE), absent=[30])
     learner.replay(appearing(learner, batch))
     assert int(policy_of(learner).items.first_batch[30]) == batch + 1
@@ -618,7 +618,7 @@ def test_a_focus_widens_for_some_items_or_for_all() -> None:
 
 
 def test_weights_stay_within_their_bounds() -> None:
-    """The first in full focus, none below 1/sqrt(wishes) or the floor; where people want one thing all are in full."""
+    """The first in full focus, none below 1/sqrt(wishes) or the floor; where users want one thing all are in full."""
     places = np.arange(1.0, 101.0)
     for wishes, least in ((1.0, FULL), (2.0, FULL / 2), (100.0, 0.3 * FULL)):
         focus = NextFocus(100, 2, 1.0)
@@ -626,8 +626,8 @@ def test_weights_stay_within_their_bounds() -> None:
         assert (focus.weights[:3] == FULL).all()
         assert focus.weights.min() == round(least)
         assert (np.diff(focus.weights) <= 0).all()
-        for people in (1, 100, 10**6):
-            chain, asked = focus.of_chain(people), focus.of_around(people)
+        for users in (1, 100, 10**6):
+            chain, asked = focus.of_chain(users), focus.of_around(users)
             assert 512 <= chain.singles <= 1023
             assert (asked.weights >= chain.weights // 2 - 1).all()
             assert (asked.weights <= chain.weights).all()
@@ -635,14 +635,14 @@ def test_weights_stay_within_their_bounds() -> None:
 
 def test_slates_are_of_items(monkeypatch: pytest.MonkeyPatch) -> None:
     """With slots that have items of their own, and items that come and go, among arounds."""
-    people, ledger = People(dim.NoisyOr(), points(900, 1)), Ledger(WIDE)
+    users, ledger = Users(dim.NoisyOr(), points(900, 1)), Ledger(WIDE)
     eligible = [[0, 1, 3, 4], [0, 2, 5, 6]]
     learner = made(900, ledger, eligible=eligible, absent=[1])
-    seen: list[Items] = [learner.replay(people[:300])]
+    seen: list[Items] = [learner.replay(users[:300])]
     learner.appear([1])
-    seen.append(learner.replay(people[300:600]))
+    seen.append(learner.replay(users[300:600]))
     learner.retire([2])
-    seen.append(learner.replay(people[600:]))
+    seen.append(learner.replay(users[600:]))
     assert kinds(learner, ledger).count(True) > 5
     for slates, away in zip(seen, (1, None, 2), strict=True):
         assert away not in slates

@@ -125,8 +125,8 @@ def test_running_means_count_by_precision_and_make_room() -> None:
     assert np.isinf(means.get([5])[1]).all()
 
 
-def test_an_item_is_judged_by_people_since_it_appeared() -> None:
-    """Item 1 appeared with batch 1: the same rate, though only half the people could want it."""
+def test_an_item_is_judged_by_users_since_it_appeared() -> None:
+    """Item 1 appeared with batch 1: the same rate, though only half the users could want it."""
     since, means = np.array([0, 1, 5], dtype=np.int64), RunningMeans(1, 1, 3)
     for sums, weights, deviation in (
         ([60.0, 30.0, 0.0], [100.0, 50.0], [0.1, 0.2, np.inf]),

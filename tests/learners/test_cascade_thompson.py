@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from diminuendo import NoisyOr, People, RandomSlates, SeededCoins
+from diminuendo import NoisyOr, RandomSlates, SeededSource, Users
 from diminuendo.learners.base.replay import loop, replay
 from diminuendo.learners.cascade_thompson import CLICKED, FAILED, CascadeThompson, gamma
 from diminuendo.randomness.words import USED
@@ -19,7 +19,7 @@ from diminuendo.types import Floats
 from tests.kit.inside import inside
 from tests.kit.statistics import assert_follows, assert_rejects
 
-PEOPLE = taste_groups(400, 12, groups=4, items_per_group=5, seed=1)
+USERS = taste_groups(400, 12, groups=4, items_per_group=5, seed=1)
 
 
 @pytest.mark.parametrize("shape", [1.0, 2.0, 30.0, 5000.0])
@@ -65,8 +65,8 @@ def order_law(seen: list[list[int]]) -> Floats:
 def test_slates_are_the_largest_draws_in_order() -> None:
     """The law of all orders, by integrals; beliefs that miss one failure, or take failures for clicks, are refused."""
     seen = [[3, 1], [1, 2], [2, 2]]
-    learner = CascadeThompson(3, 3, coins=SeededCoins(5))
-    shorter = CascadeThompson(3, 2, coins=SeededCoins(5))
+    learner = CascadeThompson(3, 3, rng=SeededSource(5))
+    shorter = CascadeThompson(3, 2, rng=SeededSource(5))
     for each in (learner, shorter):
         inside(each)._seen[:] = seen
     orders = list(itertools.permutations(range(3)))
@@ -80,7 +80,7 @@ def test_slates_are_the_largest_draws_in_order() -> None:
 
 
 def test_whoever_clicks_has_looked_so_far_and_no_further() -> None:
-    learner = CascadeThompson(6, 3, coins=SeededCoins(1))
+    learner = CascadeThompson(6, 3, rng=SeededSource(1))
     expected = np.zeros((6, 2), dtype=np.int64)
     for click in (0, 1, 2, None):
         for _ in range(3):
@@ -97,17 +97,17 @@ def test_whoever_clicks_has_looked_so_far_and_no_further() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_replay_is_the_loop(model: str) -> None:
-    people = PEOPLE.clicking(model, seed=3)
-    quick, slow = (CascadeThompson(12, 4, coins=SeededCoins(2)) for _ in range(2))
-    slates = replay(quick, people, "click")
-    np.testing.assert_array_equal(slates, loop(slow, people, "click"))
+    users = USERS.clicking(model, seed=3)
+    quick, slow = (CascadeThompson(12, 4, rng=SeededSource(2)) for _ in range(2))
+    slates = replay(quick, users, "click")
+    np.testing.assert_array_equal(slates, loop(slow, users, "click"))
     np.testing.assert_array_equal(inside(quick)._seen, inside(slow)._seen)
-    other = replay(CascadeThompson(12, 4, coins=SeededCoins(2)), PEOPLE.clicking(model, seed=4), "click")
-    assert (slates != other).any(), "where people click makes a difference"
+    other = replay(CascadeThompson(12, 4, rng=SeededSource(2)), USERS.clicking(model, seed=4), "click")
+    assert (slates != other).any(), "where users click makes a difference"
 
 
 def test_a_round_takes_one_public_word_and_no_secret_one() -> None:
-    learner = CascadeThompson(12, 4, coins=SeededCoins(2))
+    learner = CascadeThompson(12, 4, rng=SeededSource(2))
     for rounds in range(1, 6):
         learner.choose()
         assert learner._frame.public.view.used[USED] == rounds
@@ -118,9 +118,9 @@ def test_it_finds_the_items_that_attract() -> None:
     """Everybody alike: it looks most at the best, and in the end earns more than chance by 5 standard errors."""
     chances = np.full(12, 0.1)
     chances[[2, 5, 9]] = 0.4
-    people = People(NoisyOr(), np.tile(chances, (8_000, 1)))
-    learner = CascadeThompson(12, 3, coins=SeededCoins(3))
-    slates, by_chance = (each.replay(people) for each in (learner, RandomSlates(12, 3, coins=SeededCoins(3))))
+    users = Users(NoisyOr(), np.tile(chances, (8_000, 1)))
+    learner = CascadeThompson(12, 3, rng=SeededSource(3))
+    slates, by_chance = (each.replay(users) for each in (learner, RandomSlates(12, 3, rng=SeededSource(3))))
     assert set(np.argsort(inside(learner)._seen.sum(axis=1))[-3:]) == {2, 5, 9}
-    more = (people.values(slates) - people.values(by_chance))[4_000:]
+    more = (users.values(slates) - users.values(by_chance))[4_000:]
     assert more.mean() / (more.std() / math.sqrt(len(more))) > 5

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import SeededCoins
+from diminuendo import SeededSource
 from diminuendo.learners.overlap.belief import Belief
 from diminuendo.learners.overlap.contexts.columns import ColumnMeans, Evidence
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
@@ -21,7 +21,7 @@ from diminuendo.sums.chains.cells import SharedFocus
 from diminuendo.sums.chains.focus import FULL, SHARES
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 from tests.kit.hostile_contexts import without_noise
-from tests.learners.test_contexts import N_ITEMS, PEOPLE, ROUNDS, SLOTS, TABLE
+from tests.learners.test_contexts import N_ITEMS, ROUNDS, SLOTS, TABLE, USERS
 from tests.learners.test_overlap_greedy import policy_of
 
 CASES = [(1.0, 0.0, 0.0)]
@@ -137,7 +137,7 @@ def test_means_of_a_column_are_by_precision_and_by_share() -> None:
     np.testing.assert_allclose(column.shares(), shares)
 
     def look(**changes: Any) -> Any:
-        given: dict[str, Any] = {"people": 100.0, "slots": 2, "shares": shares, "surely": 0.0, "opens": True}
+        given: dict[str, Any] = {"users": 100.0, "slots": 2, "shares": shares, "surely": 0.0, "opens": True}
         return column.look(np.tile(whole.mean, (3, 1)), whole, **(given | changes))
 
     view = look()
@@ -181,7 +181,7 @@ def test_shares_are_all_of_the_cost_and_private_counts_get_theirs(private: bool,
             assert sum(focus.cells) <= TRIAL * SHARES
 
 
-def test_a_segment_that_seems_empty_is_of_one_person() -> None:
+def test_a_segment_that_seems_empty_is_of_one_user() -> None:
     """By noisy counts all values may seem to be nobody's, when gates are open already."""
     assert open_sizes([Evidence(1.0, False)], [0.0], 50.0) == 1.0
     assert open_sizes([Evidence(0.5, False), Evidence(0.5, False)], [10.0, 30.0], 50.0) == 30.0
@@ -212,11 +212,11 @@ def test_published_counts_are_all_that_is_known_of_private_contexts() -> None:
 
 def oracle_rows(chains: list[list[int]], types: Ints, factors: Floats) -> tuple[Any, Any, Any]:
     """What is published without noise along a chain for each type, by sets and Python numbers alone."""
-    people = np.asarray(PEOPLE.matrices[0].todense())[: len(types)]
+    users = np.asarray(USERS.matrices[0].todense())[: len(types)]
     whole = np.zeros(N_ITEMS, dtype=np.int64)
     rows: dict[tuple[frozenset[int], int], Ints] = {}
     rests: dict[frozenset[int], Ints] = {}
-    for chances, kind in zip(people, types.tolist(), strict=True):
+    for chances, kind in zip(users, types.tolist(), strict=True):
         said = factors * chances
         scale = 1024 * min(1.0, 1 / max(1e-300, math.sqrt(float((said**2).sum()))))
         left = np.floor(scale * said).astype(np.int64)
@@ -237,14 +237,14 @@ def oracle_rows(chains: list[list[int]], types: Ints, factors: Floats) -> tuple[
 
 
 def test_rows_are_summed_by_question() -> None:
-    """Chains that part, join again, stop for one step and go on; up to one tick for each person's rounding."""
+    """Chains that part, join again, stop for one step and go on; up to one tick for each user's rounding."""
     contexts = Contexts(group=3)
     learner = OverlapGreedy(
-        N_ITEMS, SLOTS, horizon=ROUNDS, epsilon=8.0, delta=1e-6, coins=SeededCoins(1), contexts=contexts
+        N_ITEMS, SLOTS, horizon=ROUNDS, epsilon=8.0, delta=1e-6, rng=SeededSource(1), contexts=contexts
     )
     policy = policy_of(learner)
     first = policy.plan.schedule.ends[0]
-    learner.replay(PEOPLE[:first], contexts=TABLE[:first])
+    learner.replay(USERS[:first], contexts=TABLE[:first])
     weights = np.array([FULL, 77] * (N_ITEMS // 2))
     focus = SharedFocus(weights, 300, 600, (124,), (0,))
     chains = [[0, 4, 8], [0, EMPTY_SLOT, 4], [4, 0, 8], [9, 8, 2]]
@@ -273,7 +273,7 @@ def test_rows_are_summed_by_question() -> None:
             )
         result = cells.cells(0)
     for value in range(3):
-        own = np.asarray(PEOPLE.matrices[0].todense())[:first][types == value + 1] * weights / FULL
+        own = np.asarray(USERS.matrices[0].todense())[:first][types == value + 1] * weights / FULL
         lengths = np.maximum(1.0, np.sqrt((own**2).sum(axis=1)))[:, None]
         expected = unit * np.floor(1024 * own / lengths).sum(axis=0)
         np.testing.assert_allclose(result.sums[value], expected, atol=unit * first)

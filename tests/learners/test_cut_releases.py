@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import LEARNERS, Learner, Oracle, SeededCoins, Setting
+from diminuendo import LEARNERS, Learner, Oracle, SeededSource, Setting
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import epoch_greedy
 from diminuendo.learners.slates.blocks import numbers_per_slate, sensitivity_of
 from diminuendo.learners.slates.open_blocks import OpenBlock
 from diminuendo.learners.slates.policy import SlatePolicy
-from diminuendo.objectives.person import Person
+from diminuendo.objectives.user import User
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import noise, rounded_normal
 from diminuendo.streams import taste_groups
@@ -30,7 +30,7 @@ from tests.kit.slow import MECHANISMS, mostly_slow, rows_mostly_slow
 from tests.learners.test_late import BATCHED
 
 N, SLOTS, ROUNDS = 6, 2, 120
-PEOPLE = taste_groups(ROUNDS, N, groups=3, items_per_group=2, seed=1)
+USERS = taste_groups(ROUNDS, N, groups=3, items_per_group=2, seed=1)
 PARTS = ("/diminuendo/learners/", "/diminuendo/sums/", "/diminuendo/privacy/", "/diminuendo/streams/walks.py")
 AFTERWARDS = 40
 """Rounds after the release that fails; something is published in them."""
@@ -53,8 +53,8 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answers(frame: Any) -> bool:
-    """Whether a person's own code is running."""
-    while frame is not None and frame.f_code.co_name != "said_by":
+    """Whether a user's own code is running."""
+    while frame is not None and frame.f_code.co_name != "call_untrusted":
         frame = frame.f_back
     return frame is not None
 
@@ -67,7 +67,7 @@ def failing_at(statement: int) -> Iterator[list[int]]:
     def trace(frame: Any, event: str, arg: Any) -> Any:
         path = frame.f_code.co_filename
         if not any(part in path for part in PARTS) or (event == "call" and answers(frame)):
-            return None  # what fails while a person answers is what she said
+            return None  # what fails while a user answers is what she said
         if event == "line":
             # A statement that ends a `with` has nothing that could fail.
             text = linecache.getline(path, frame.f_lineno).strip()
@@ -88,21 +88,21 @@ def failing_at(statement: int) -> Iterator[list[int]]:
         sys.settrace(before)
 
 
-def worth(person: Person, items: frozenset[int]) -> float:
-    return person.value(sorted(items))
+def worth(user: User, items: frozenset[int]) -> float:
+    return user.value(sorted(items))
 
 
-def made(name: str, patience: int | None) -> Learner:
+def made(name: str, feedback_window: int | None) -> Learner:
     kind = min(LEARNERS[name].reads)
-    setting = Setting(N, SLOTS, ROUNDS, kind, epsilon=50.0, delta=1e-6, patience=patience)
-    return LEARNERS[name].for_setting(setting, coins=SeededCoins(1))
+    setting = Setting(N, SLOTS, ROUNDS, kind, epsilon=50.0, delta=1e-6, feedback_window=feedback_window)
+    return LEARNERS[name].for_setting(setting, rng=SeededSource(1))
 
 
 def said(learner: Learner, number: int, decision: Decision) -> Any:
-    """What she says: of payoffs and clicks, yes or no, every third time."""
+    """What she says: of rewards and clicks, yes or no, every third time."""
     if "full" in learner.reads:
-        person = PEOPLE[number]
-        return person if number % 9 else Oracle(partial(worth, person), N)
+        user = USERS[number]
+        return user if number % 9 else Oracle(partial(worth, user), N)
     yes = number % 3 == 0
     return float(yes) if "bandit" in learner.reads else (0 if yes else None)
 
@@ -128,9 +128,9 @@ def no_draw() -> Ints:
     raise AssertionError("it was drawn before")
 
 
-def run(name: str, patience: int | None, release: int, statement: int) -> tuple[Any, int]:
+def run(name: str, feedback_window: int | None, release: int, statement: int) -> tuple[Any, int]:
     """What was seen and published, and how many statements the release had that fails once, at `statement`."""
-    learner = made(name, patience)
+    learner = made(name, feedback_window)
     slates, blocks, releases, count, end = list[tuple[int, ...]](), dict[int, OpenBlock](), 0, 0, ROUNDS
     for number in range(ROUNDS):
         if number == end:
@@ -165,11 +165,11 @@ def gone_on(learner: Learner, before: bytes) -> Learner:
     for refused in (learner.choose, learner.release, learner.snapshot):
         with pytest.raises(InvalidInput, match="restore"):
             refused()
-    return LEARNERS[learner.name].restore(before, coins=SeededCoins(1))
+    return LEARNERS[learner.name].restore(before, rng=SeededSource(1))
 
 
 def check_counts(learner: Learner, blocks: dict[int, OpenBlock]) -> None:
-    """Every lot holds what the people of its block said, each once, with the noise of its questions."""
+    """Every lot holds what the users of its block said, each once, with the noise of its questions."""
     result, counts = published(learner), slates_of(learner)._counts
     lots = [part for part in result if not part.endswith(".plan")]
     assert lots
@@ -187,7 +187,7 @@ def slates_of(learner: Learner) -> SlatePolicy:
 
 
 EVERY = pytest.param(1, marks=pytest.mark.slow)
-COINS_IN_TURN = ("lazy-hedge",)
+RNG_IN_TURN = ("lazy-hedge",)
 """Who tosses several coins for one release: between two of them words are used up, and nothing is published yet."""
 
 
@@ -202,15 +202,15 @@ SLOW = [
 """At every statement; one of the longest releases is enough of a learner."""
 
 
-@pytest.mark.parametrize(("name", "release", "patience", "step"), [*QUICK, *SLOW])
+@pytest.mark.parametrize(("name", "release", "feedback_window", "step"), [*QUICK, *SLOW])
 def test_a_release_that_fails_at_any_statement_is_as_if_it_had_not(
-    name: str, release: int, patience: int | None, step: int | None
+    name: str, release: int, feedback_window: int | None, step: int | None
 ) -> None:
-    (expected, statements), others = run(name, patience, release, 0), 0
+    (expected, statements), others = run(name, feedback_window, release, 0), 0
     assert statements > 100
     for statement in range(release, statements + 1, step or statements // 5):
-        result, _ = run(name, patience, release, statement)
-        if name in COINS_IN_TURN and result != expected:  # coins that were tossed before are tossed anew
+        result, _ = run(name, feedback_window, release, statement)
+        if name in RNG_IN_TURN and result != expected:  # coins that were tossed before are tossed anew
             assert len(result[0]) == len(expected[0])
             assert (set(result[1]), result[2]) == (set(expected[1]), expected[2]), f"statement {statement}"
             others += 1

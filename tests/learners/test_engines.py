@@ -12,18 +12,19 @@ import numpy as np
 import pytest
 
 import diminuendo as dim
-from diminuendo import Oracle, OverlapGreedy, People, SeededCoins
+from diminuendo import Oracle, OverlapGreedy, SeededSource, Users
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base import engines, users
+from diminuendo.learners.base import engines
+from diminuendo.learners.base import users as user_store
 from diminuendo.learners.base.engines import OnRay, Threads, engine_called
 from diminuendo.learners.base.users import UserStore
 from diminuendo.learners.overlap.participants import StoredParticipants, Terms
-from diminuendo.objectives.person import Person
+from diminuendo.objectives.user import User
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
 from diminuendo.streams.walks import Segment, singles
-from diminuendo.sums.chains.people.participants import Chain, Participants
+from diminuendo.sums.chains.users.participants import Chain, Participants
 from diminuendo.sums.clip import Clip
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 from tests.kit.fake_ray import FakeRay
@@ -32,43 +33,43 @@ from tests.kit.families import families, specimens
 CLIP = Clip()
 WEIGHTS = np.array([4096, 1000, 7])
 BUDGET = Budget(8.0, 1e-6, accountant="continuous-gaussian")
-PEOPLE = taste_groups(900, 12, groups=4, items_per_group=5, seed=1)
+USERS = taste_groups(900, 12, groups=4, items_per_group=5, seed=1)
 CLUSTERS = [FakeRay(1), FakeRay(7), FakeRay(2, lost_in=(1, 3, 8)), FakeRay(3, forgets_every=2)]
 """Of one worker, of several, with workers that are lost, and with shares that come to other workers."""
 
 
-def alone(people: People, number: int) -> Person:
+def alone(users: Users, number: int) -> User:
     """One of them, in a table of their own."""
-    rows = people.family.rows(people.table, people.n_items)
-    table = people.family.table([part.between(number, number + 1) for part in rows], people.n_items)
-    return Person(people.family, people.n_items, table, 0)
+    rows = users.family.rows(users.table, users.n_items)
+    table = users.family.table([part.between(number, number + 1) for part in rows], users.n_items)
+    return User(users.family, users.n_items, table, 0)
 
 
-def crowd(name: str, seed: int = 0) -> Iterator[People]:
+def crowd(name: str, seed: int = 0) -> Iterator[Users]:
     for family, n_items, matrices in specimens(name):
         several = tuple(np.tile(np.asarray(matrix), (7, 1)) for matrix in matrices)
         rng = np.random.default_rng(seed)
-        yield People(family, tuple(part * (rng.random(part.shape) < 0.8) for part in several), n_items)
+        yield Users(family, tuple(part * (rng.random(part.shape) < 0.8) for part in several), n_items)
 
 
-def value_of(person: Person, chosen: frozenset[int]) -> float:
-    return person.value(sorted(chosen))
+def value_of(user: User, chosen: frozenset[int]) -> float:
+    return user.value(sorted(chosen))
 
 
-def filled(people: People, *, functions: bool = True) -> UserStore:
+def filled(users: Users, *, functions: bool = True) -> UserStore:
     """Some of a table, some in two other ways, some one by one, some who are functions."""
-    store, third, kinds = UserStore(people.n_items, 2), len(people) // 3, np.arange(len(people)) % 2
-    store.add_rows(people.family, people.table, range(third), 0, kinds[:third])
+    store, third, kinds = UserStore(users.n_items, 2), len(users) // 3, np.arange(len(users)) % 2
+    store.add_rows(users.family, users.table, range(third), 0, kinds[:third])
     some = np.arange(third, 2 * third)[::2]
-    store.add_rows(people.family, people.table, some, 1, kinds[some])
-    worth = singles(Segment(people.family, people.table, range(len(people))), people.n_items)
-    for number in range(2 * third, len(people)):
-        person, row = alone(people, number), worth.between(number, number + 1)
-        store.add(person, 2, int(kinds[number]))
+    store.add_rows(users.family, users.table, some, 1, kinds[some])
+    worth = singles(Segment(users.family, users.table, range(len(users))), users.n_items)
+    for number in range(2 * third, len(users)):
+        user, row = alone(users, number), worth.between(number, number + 1)
+        store.add(user, 2, int(kinds[number]))
         if functions and number % 4 == 0:
             order = np.argsort(row.indices)
             said = row.indices[order].astype(np.int64), row.data[order]
-            function = Oracle(partial(value_of, person), people.n_items)
+            function = Oracle(partial(value_of, user), users.n_items)
             store.add(function, 0, int(kinds[number]), said=said)
     return store
 
@@ -117,23 +118,23 @@ def on(ray: FakeRay, monkeypatch: pytest.MonkeyPatch) -> OnRay:
 
 @families
 def test_any_blocks_on_any_engine_give_the_same_numbers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for people in crowd(name):
-        expected = results(participants(filled(people)), people.n_items)
+    for users in crowd(name):
+        expected = results(participants(filled(users)), users.n_items)
         assert all(part.any() for part in expected[:5])
         for most, gather in ((1, 1), (3, 2), (7, 7), (1 << 16, 1)):
-            monkeypatch.setattr(users, "BLOCK", most)
-            monkeypatch.setattr(users, "GATHER", gather)
-            store = filled(people)
+            monkeypatch.setattr(user_store, "BLOCK", most)
+            monkeypatch.setattr(user_store, "GATHER", gather)
+            store = filled(users)
             assert max(map(len, store.blocks)) <= most
             for engine in (Threads(), Threads(3), *(on(ray, monkeypatch) for ray in CLUSTERS)):
-                np.testing.assert_equal(results(participants(store, engine), people.n_items), expected)
+                np.testing.assert_equal(results(participants(store, engine), users.n_items), expected)
 
 
 @families
-def test_a_query_is_a_function_of_a_block_and_public_facts(name: str) -> None:
+def test_a_query_is_a_function_of_a_block_and_public_spec(name: str) -> None:
     """Whether queries come along a chain, each to somebody who has not heard any other, or in another order."""
-    for people in crowd(name):
-        store, n_items = filled(people), people.n_items
+    for users in crowd(name):
+        store, n_items = filled(users), users.n_items
         expected = results(participants(store), n_items)
         fresh = [getattr(participants(store), query)(*given) for query, given in queries(n_items)]
         np.testing.assert_equal(fresh, expected)
@@ -146,14 +147,14 @@ def test_a_query_is_a_function_of_a_block_and_public_facts(name: str) -> None:
 
 def test_rows_are_what_users_lose_one_by_one() -> None:
     """Against Python, user by user: clipped singles, and the running minimum of what is left along a chain."""
-    (people,) = crowd("noisy-or")
-    store, n_items = filled(people, functions=False), people.n_items
+    (users,) = crowd("noisy-or")
+    store, n_items = filled(users, functions=False), users.n_items
     terms, chain = terms_of(n_items), (2, 0)
     expected = np.zeros((3, n_items), dtype=np.int64)
     for block in store.blocks:
         for place in range(len(block)):
-            one = Person(block.family, n_items, block.table, block.first + place)
-            batch = int(block.facts.batches[place])
+            one = User(block.family, n_items, block.table, block.first + place)
+            batch = int(block.spec.batches[place])
             worth = np.where(terms.first_batch <= batch, one.gains(()), 0.0)
             scale = 1024 / max(1.0, float(np.sqrt(((terms.factors * worth) ** 2).sum())))
             left = np.floor(scale * terms.factors * worth)
@@ -172,17 +173,17 @@ def test_rows_are_what_users_lose_one_by_one() -> None:
 
 
 def test_a_block_that_is_left_out_or_queried_twice_is_seen() -> None:
-    (people,) = crowd("noisy-or")
-    store, terms = filled(people), terms_of(people.n_items)
-    expected = results(participants(store), people.n_items)
+    (users,) = crowd("noisy-or")
+    store, terms = filled(users), terms_of(users.n_items)
+    expected = results(participants(store), users.n_items)
     for wrong in (store.blocks[1:], [*store.blocks, store.blocks[0]]):
         asked = StoredParticipants(wrong, store.functions, terms, Threads())
-        assert any((a != b).any() for a, b in zip(results(asked, people.n_items), expected, strict=True))
+        assert any((a != b).any() for a, b in zip(results(asked, users.n_items), expected, strict=True))
 
 
 def test_a_function_that_changes_its_mind_is_taken_at_its_first_word() -> None:
     """Else rows and rest of one release could add up to more than the singles that were charged."""
-    coins = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
 
     class Erratic:
         n_items = 4
@@ -191,7 +192,7 @@ def test_a_function_that_changes_its_mind_is_taken_at_its_first_word() -> None:
             return 0.5
 
         def gains(self, slate: Any) -> Floats:
-            return coins.random(4)
+            return rng.random(4)
 
     store, chain, whose = UserStore(4), list[Ints](), np.zeros(1, dtype=np.int64)
     store.add(Erratic(), said=(np.arange(4), np.full(4, 0.5)))
@@ -210,7 +211,7 @@ def test_a_function_that_changes_its_mind_is_taken_at_its_first_word() -> None:
 
 
 def test_a_block_goes_to_the_cluster_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    ray, store = FakeRay(2), filled(PEOPLE)
+    ray, store = FakeRay(2), filled(USERS)
     engine = on(ray, monkeypatch)
     for _ in range(3):
         participants(store, engine)
@@ -235,15 +236,15 @@ def noted(learner: Any) -> list[bytes]:
 
 
 def made(engine: Any, **more: Any) -> Any:
-    given: dict[str, Any] = {"horizon": 900, "epsilon": 8.0, "delta": 1e-6, "coins": SeededCoins(3)}
+    given: dict[str, Any] = {"horizon": 900, "epsilon": 8.0, "delta": 1e-6, "rng": SeededSource(3)}
     return OverlapGreedy(12, 3, **given, ledger=Ledger(BUDGET), engine=engine, **more)
 
 
-def played(engine: Any, people: People = PEOPLE, **more: Any) -> tuple[Any, list[bytes], Any]:
+def played(engine: Any, users: Users = USERS, **more: Any) -> tuple[Any, list[bytes], Any]:
     """Slates, everything that was published, and the learner."""
     learner = made(engine, **more)
     drawn = noted(learner)
-    return learner.replay(people), drawn, learner
+    return learner.replay(users), drawn, learner
 
 
 @pytest.mark.parametrize("engine", ["threads", Threads(3), *CLUSTERS], ids=lambda each: type(each).__name__)
@@ -252,7 +253,7 @@ def test_releases_are_the_same_whichever_engine(
     engine: Any, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slates, drawn, learner = played(None)
-    monkeypatch.setattr(users, "BLOCK", most)
+    monkeypatch.setattr(user_store, "BLOCK", most)
     others, same, other = played(on(engine, monkeypatch) if isinstance(engine, FakeRay) else engine)
     np.testing.assert_array_equal(slates, others)
     assert len(drawn) > 20
@@ -262,24 +263,24 @@ def test_releases_are_the_same_whichever_engine(
 
 def test_types_have_chains_of_their_own_on_any_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     known = dim.Contexts({"group": ["a", "b", "c"]})
-    people = PEOPLE.with_contexts(known, np.arange(900)[:, None] % 3)
-    slates, drawn, _ = played(None, people, contexts=known)
-    monkeypatch.setattr(users, "BLOCK", 100)
+    users = USERS.with_contexts(known, np.arange(900)[:, None] % 3)
+    slates, drawn, _ = played(None, users, contexts=known)
+    monkeypatch.setattr(user_store, "BLOCK", 100)
     for engine in (Threads(7), on(FakeRay(3, lost_in=(2, 9)), monkeypatch)):
-        others, same, _ = played(engine, people, contexts=known)
+        others, same, _ = played(engine, users, contexts=known)
         np.testing.assert_array_equal(slates, others)
         assert drawn == same
 
 
 def test_a_snapshot_goes_on_with_another_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users, "BLOCK", 64)
+    monkeypatch.setattr(user_store, "BLOCK", 64)
     slates, _, _ = played(None)
     first = made(None)
-    np.testing.assert_array_equal(first.replay(PEOPLE[:400]), slates[:400])
-    ledger, coins = first.ledger, first._frame.coins
+    np.testing.assert_array_equal(first.replay(USERS[:400]), slates[:400])
+    ledger, rng = first.ledger, first._frame.rng
     snapshot = first.snapshot()
     for engine in (Threads(2), on(FakeRay(2), monkeypatch)):
-        again = OverlapGreedy.restore(snapshot, ledger=Ledger(BUDGET), coins=coins, engine=engine)
+        again = OverlapGreedy.restore(snapshot, ledger=Ledger(BUDGET), rng=rng, engine=engine)
         assert again.snapshot() == snapshot
     assert ledger.charges
 
@@ -290,14 +291,14 @@ def test_who_answers_between_two_rows_is_in_neither(engine: Any, monkeypatch: py
     engine = on(engine, monkeypatch) if isinstance(engine, FakeRay) else engine
     store, whose, chain = UserStore(12), np.zeros(1, dtype=np.int64), list[Ints]()
     terms = Terms(np.array([4096]), np.ones(12), np.zeros(12, dtype=np.int64), CLIP)
-    store.add_rows(PEOPLE.family, PEOPLE.table, range(300))
+    store.add_rows(USERS.family, USERS.table, range(300))
     asked = participants(store, engine, terms)
     left = asked.sums((), whose, 1)
     for number, item in enumerate((3, 5, 8)):
         left = left - asked.row(tuple(chain), np.array([item]), whose, 1)
         chain.append(np.array([item]))
         low = 300 + 200 * number
-        store.add_rows(PEOPLE.family, PEOPLE.table, range(low, low + 200), rounds=np.arange(low, low + 200))
+        store.add_rows(USERS.family, USERS.table, range(low, low + 200), rounds=np.arange(low, low + 200))
         np.testing.assert_array_equal(asked.sums(tuple(chain), whose, 1), left)
         store.erase(np.arange(low, low + 100))
     assert (left >= 0).all()
@@ -314,7 +315,7 @@ def test_what_is_no_engine_is_refused() -> None:
         Threads(0)
 
 
-def test_a_cluster_elsewhere_must_want_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_remote_rounds_must_want_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
     with pytest.raises(InvalidInput, match="RAY_AUTH_MODE=token"):
         OnRay("ray://head:10001").over([], len)
@@ -323,7 +324,7 @@ def test_a_cluster_elsewhere_must_want_a_token(monkeypatch: pytest.MonkeyPatch) 
 def test_no_thread_outlives_a_release() -> None:
     before = set(threading.enumerate())
     learner = OverlapGreedy(
-        12, 3, engine=Threads(4), horizon=1_000, epsilon=4.0, delta=1e-6, coins=SeededCoins(1)
+        12, 3, engine=Threads(4), horizon=1_000, epsilon=4.0, delta=1e-6, rng=SeededSource(1)
     )
-    learner.replay(PEOPLE)
+    learner.replay(USERS)
     assert set(threading.enumerate()) <= before

@@ -1,4 +1,4 @@
-"""Epoch greedy: its whole law on tiny streams against its claim, what hostile people can do, crashes, and its worth.
+"""Epoch greedy: its whole law on tiny streams against its claim, what hostile users can do, crashes, and its worth.
 
 The law comes twice: from the learner, driven through `choose` and `observe` along every path of picks, and from the
 definition in docs/maths/epoch-greedy.md, written down here once more. Worst cases are then taken from the definition.
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import diminuendo as dim
-from diminuendo import Functions, Learner, Oracle, People, SeededCoins
+from diminuendo import Functions, Learner, Oracle, SeededSource, Users
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners import epoch_greedy
 from diminuendo.learners.base.replay import loop
@@ -31,7 +31,7 @@ from diminuendo.randomness.ticks import TICKS
 from diminuendo.streams import taste_groups
 from diminuendo.streams.walks import ScoreWalk, Segment, segments_of
 from diminuendo.types import Floats, Ints
-from tests.kit.enumeration import Law, Person, Stream, all_people, covering_people, mask, unit, worst
+from tests.kit.enumeration import Law, Stream, User, all_users, covering_users, mask, unit, worst
 from tests.kit.families import families, specimens
 from tests.kit.inside import inside
 from tests.kit.slow import mostly_slow
@@ -46,16 +46,16 @@ PURE = Budget(1.0, 0.0, accountant="pure")
 # The law by its definition.
 
 
-def slate_law(people: Sequence[Person], n: int, k: int, rate: float) -> Law:
-    """Of one epoch's slate: gains cut to [0, 1] and to what is left of each person, item by item."""
+def slate_law(users: Sequence[User], n: int, k: int, rate: float) -> Law:
+    """Of one epoch's slate: gains cut to [0, 1] and to what is left of each user, item by item."""
     law: Law = {}
     for slate in itertools.permutations(range(n), k):
-        chance, left = 1.0, [1.0] * len(people)
+        chance, left = 1.0, [1.0] * len(users)
         for slot, item in enumerate(slate):
             before = mask(slate[:slot])
             said = [
                 [0.0 if f is None else min(left[j], unit(f[before | 1 << a] - f[before])) for a in range(n)]
-                for j, f in enumerate(people)
+                for j, f in enumerate(users)
             ]
             weights = [math.exp(rate * sum(row[a] for row in said)) for a in range(n)]
             chance *= weights[item] / sum(w for a, w in enumerate(weights) if a not in slate[:slot])
@@ -97,19 +97,19 @@ def picking(
         yield
 
 
-def objective(person: Person, n: int) -> Oracle:
-    assert person is not None
-    return Oracle(lambda chosen: person[mask(chosen)], n)
+def objective(user: User, n: int) -> Oracle:
+    assert user is not None
+    return Oracle(lambda chosen: user[mask(chosen)], n)
 
 
 def law_of(
-    stream: Stream, n: int, k: int, epoch: int, epsilon: float, late: frozenset[int] = frozenset()
+    stream: Stream, n: int, k: int, epoch: int, epsilon: float, delay: frozenset[int] = frozenset()
 ) -> Law:
-    """Along every path. Whoever is `late` answers when her epoch is over; everybody else answers twice."""
+    """Along every path. Whoever is `delay` answers when her epoch is over; everybody else answers twice."""
     law: Law = {}
     releases = len(stream) // epoch
     for path in itertools.product(*[range(n - slot) for _ in range(releases) for slot in range(k)]):
-        learner = EpochGreedy(n, k, horizon=99, epsilon=epsilon, epoch=epoch, coins=SeededCoins(1))
+        learner = EpochGreedy(n, k, horizon=99, epsilon=epsilon, epoch=epoch, rng=SeededSource(1))
         chances: list[float] = []
         waiting: list[tuple[Any, Oracle]] = []
         seen = []
@@ -123,7 +123,7 @@ def law_of(
                     waiting = []
                 if t < len(stream) and stream[t] is not None:
                     answer = objective(stream[t], n)
-                    if t in late:
+                    if t in delay:
                         waiting.append((decision, answer))
                     else:
                         learner.observe(decision, answer)
@@ -133,15 +133,15 @@ def law_of(
     return law
 
 
-def random_people(count: int, n: int, seed: int) -> list[Person]:
+def random_users(count: int, n: int, seed: int) -> list[User]:
     """Any functions at all, some values out of range or missing, and somebody who does not answer."""
     random = np.random.default_rng(seed)
-    people: list[Person] = [None]
+    users: list[User] = [None]
     for _ in range(count - 1):
         f = random.uniform(-0.5, 1.5, size=1 << n)
         f[random.random(1 << n) < 0.1] = np.nan
-        people.append(tuple(float(value) for value in f))
-    return [people[j] for j in random.permutation(count)]
+        users.append(tuple(float(value) for value in f))
+    return [users[j] for j in random.permutation(count)]
 
 
 @pytest.mark.parametrize(
@@ -149,30 +149,30 @@ def random_people(count: int, n: int, seed: int) -> list[Person]:
 )
 def test_the_law_is_that_of_its_definition(n: int, k: int, epoch: int, rounds: int) -> None:
     for seed in range(4):
-        stream = tuple(random_people(rounds, n, seed))
+        stream = tuple(random_users(rounds, n, seed))
         result, known = law_of(stream, n, k, epoch, 2.0), run_law(stream, n, k, epoch, 2.0 / (k + 1))
         assert result.keys() == known.keys()
-        # Ticks are 2^-20 of a unit, and what is left of a person may be off by one for each pick before.
+        # Ticks are 2^-20 of a unit, and what is left of a user may be off by one for each pick before.
         slack = math.expm1(2 * k * k * rounds * 2.0 * 2.0**-20)
         for seen, chance in known.items():
             assert result[seen] == pytest.approx(chance, rel=slack)
 
 
 def test_to_answer_late_is_not_to_answer() -> None:
-    stream = tuple(random_people(4, 3, 5))
-    late = next(frozenset({t}) for t in range(4) if stream[t] is not None)
-    without = tuple(None if t in late else person for t, person in enumerate(stream))
-    result = law_of(stream, 3, 2, 2, 2.0, late=late)
+    stream = tuple(random_users(4, 3, 5))
+    delay = next(frozenset({t}) for t in range(4) if stream[t] is not None)
+    without = tuple(None if t in delay else user for t, user in enumerate(stream))
+    result = law_of(stream, 3, 2, 2, 2.0, delay=delay)
     assert result == law_of(without, 3, 2, 2, 2.0)
     assert result != law_of(stream, 3, 2, 2, 2.0)
 
 
-# What one person can do: never more than is claimed, and nearly that.
+# What one user can do: never more than is claimed, and nearly that.
 
 RATE = 0.8
 
 
-def crowds(n: int) -> list[Person]:
+def crowds(n: int) -> list[User]:
     """Company: somebody for the last item, somebody for all, somebody for pairs only, nobody."""
     last = tuple(float(s >> (n - 1) & 1) for s in range(2**n))
     pairs = tuple(float(s.bit_count() >= 2) for s in range(2**n))
@@ -182,7 +182,7 @@ def crowds(n: int) -> list[Person]:
 @pytest.mark.parametrize(("n", "k"), [(2, 1), (2, 2), (3, 1), (3, 2)])
 def test_no_neighbours_are_further_apart_than_is_claimed(n: int, k: int) -> None:
     """All 0/1 functions, monotone or not, and no answer; in one epoch with company, and in the first of two."""
-    choices = [*all_people(n, largest=k), None]
+    choices = [*all_users(n, largest=k), None]
     for crowd in crowds(n):
         for stream in ([choices, [crowd]], [[crowd], choices]):
             for epoch in (1, 2):
@@ -199,8 +199,8 @@ def test_no_neighbours_are_further_apart_than_is_claimed(n: int, k: int) -> None
 def test_to_answer_costs_less_than_to_answer_otherwise(n: int, k: int) -> None:
     """Against no answer at all: at most k units of the rate, not k + 1."""
     for crowd in crowds(n):
-        for person in [*all_people(n, values=(0.0, 0.5, 1.0), largest=1), *covering_people(n)]:
-            result = worst(lambda s: run_law(s, n, k, 2, RATE), [[person, None], [crowd]], (), ())
+        for user in [*all_users(n, values=(0.0, 0.5, 1.0), largest=1), *covering_users(n)]:
+            result = worst(lambda s: run_law(s, n, k, 2, RATE), [[user, None], [crowd]], (), ())
             assert result.epsilon <= k * RATE + ROUNDING
 
 
@@ -215,7 +215,7 @@ def test_the_claim_is_nearly_attained(k: int) -> None:
     common = tuple(float(s >> k & 1) for s in range(2**n))
     paths = []
     for first in (insatiable, common):
-        learner = EpochGreedy(n, k, horizon=99, epsilon=epsilon, epoch=crowd + 1, coins=SeededCoins(1))
+        learner = EpochGreedy(n, k, horizon=99, epsilon=epsilon, epoch=crowd + 1, rng=SeededSource(1))
         chances: list[float] = []
         with picking([0] * k, chances):
             for t in range(crowd + 2):
@@ -242,7 +242,7 @@ def hostile(random: np.random.Generator, n: int) -> Any:
         likes = int(random.integers(1, 1 << n))
         table = np.array([float((s & likes).bit_count()) for s in range(1 << n)])
     if kind == 2:
-        return dim.person(dim.NoisyOr(), {int(random.integers(n)): 1.0}, n_items=n)
+        return dim.user(dim.NoisyOr(), {int(random.integers(n)): 1.0}, n_items=n)
     erratic = np.random.default_rng(random.integers(1 << 30))  # its own, so that both runs hear the same
 
     def value(chosen: frozenset[int]) -> float:
@@ -269,7 +269,7 @@ class Misshapen:
 
 
 @pytest.mark.parametrize("seed", mostly_slow(range(40), range(8)))
-def test_hostile_people_on_any_path(seed: int) -> None:
+def test_hostile_users_on_any_path(seed: int) -> None:
     """One round with and without its answer, the same view: what it adds to the scores is all that Theorem Q1 needs.
 
     Nothing outside its own epoch; there from 0 to one unit, and one unit at most along the slate. What others say
@@ -279,18 +279,18 @@ def test_hostile_people_on_any_path(seed: int) -> None:
     n, k, rounds, epsilon = 4, 3, 40, 1.0
     epoch = None if seed % 2 else 7
     path = random.integers(0, n, size=200).tolist()
-    victim, answers = int(random.integers(14)), (None, hostile(random, n))
+    target, answers = int(random.integers(14)), (None, hostile(random, n))
     when = random.integers(0, 9, size=rounds)  # some answers are late, most in time
     runs: list[list[tuple[Ints, int]]] = [[], []]
     chances: tuple[list[float], list[float]] = ([], [])
-    for person, chance, seen in zip(answers, chances, runs, strict=True):
-        learner = EpochGreedy(n, k, horizon=rounds, epsilon=epsilon, epoch=epoch, coins=SeededCoins(2))
+    for user, chance, seen in zip(answers, chances, runs, strict=True):
+        learner = EpochGreedy(n, k, horizon=rounds, epsilon=epsilon, epoch=epoch, rng=SeededSource(2))
         todo: list[tuple[int, Any, Any]] = []
         with picking(path, chance, seen), np.errstate(all="ignore"):
             for t in range(rounds):
                 decision = learner.choose()
                 company = np.random.default_rng([seed, t, *decision.slate])
-                answer = person if t == victim else hostile(company, n)
+                answer = user if t == target else hostile(company, n)
                 if answer is not None:
                     todo.append((t + (int(when[t]) if when[t] >= 6 else 0), decision, answer))
                 for due, which, said in todo:
@@ -298,7 +298,7 @@ def test_hostile_people_on_any_path(seed: int) -> None:
                         learner.observe(which, said)
                         learner.observe(which, said)
     assert len(runs[0]) == len(runs[1]) >= 2 * k
-    own = range(k * inside(learner).epochs.of(victim), k * inside(learner).epochs.of(victim) + k)
+    own = range(k * inside(learner).epochs.of(target), k * inside(learner).epochs.of(target) + k)
     left = TICKS
     for pick, ((without, place), (with_, _)) in enumerate(zip(*runs, strict=True)):
         added = with_ - without
@@ -311,23 +311,23 @@ def test_hostile_people_on_any_path(seed: int) -> None:
 
 @pytest.mark.slow
 def test_draws_follow_the_law() -> None:
-    """The learner's own draws, not scripted: epochs of the same two people, three items, two slots."""
+    """The learner's own draws, not scripted: epochs of the same two users, three items, two slots."""
     stream: Stream = ((0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0), (0.0, 0.5, 1.0, 1.0, 0.0, 0.5, 1.0, 1.0))
     slates: list[tuple[int, ...]] = list(itertools.permutations(range(3), 2))
     laws = [slate_law(stream, 3, 2, rate) for rate in (1.0, 0.7)]
-    people, draws, epochs = [objective(person, 3) for person in stream], [], 3_000
-    learner = EpochGreedy(3, 2, horizon=2 * epochs + 2, epsilon=3.0, epoch=2, coins=SeededCoins(8))
+    users, draws, epochs = [objective(user, 3) for user in stream], [], 3_000
+    learner = EpochGreedy(3, 2, horizon=2 * epochs + 2, epsilon=3.0, epoch=2, rng=SeededSource(8))
     for epoch in range(epochs + 1):
-        for person in people:
+        for user in users:
             decision = learner.choose()
-            learner.observe(decision, person)
+            learner.observe(decision, user)
         if epoch:
             draws.append(slates.index(decision.slate))
     assert_follows(draws, np.array([laws[0][slate] for slate in slates]))
     assert_rejects(draws, np.array([laws[1][slate] for slate in slates]))
 
 
-# Epochs and people.
+# Epochs and users.
 
 
 def test_epochs_double_or_not_whatever_the_horizon() -> None:
@@ -335,16 +335,16 @@ def test_epochs_double_or_not_whatever_the_horizon() -> None:
         numbers = [epochs.of(t) for t in range(sum(lengths))]
         assert numbers == [number for number, length in enumerate(lengths) for _ in range(length)]
         assert [epochs.end(number) for number in range(4)] == np.cumsum(lengths).tolist()
-    people = taste_groups(300, 12, groups=4, items_per_group=5, seed=1)
+    users = taste_groups(300, 12, groups=4, items_per_group=5, seed=1)
     short, long = (
-        EpochGreedy(12, 3, horizon=horizon, epsilon=1.0, coins=SeededCoins(4)).replay(people)
+        EpochGreedy(12, 3, horizon=horizon, epsilon=1.0, rng=SeededSource(4)).replay(users)
         for horizon in (300, 10**12)
     )
     np.testing.assert_array_equal(short, long)
     made = EpochGreedy(12, 3, horizon=300, epsilon=1.0)
     assert inside(made).epochs.first == math.ceil(4 * math.log(12))
     assert (inside(made).rate, made.guarantee.epsilon, made.guarantee.delta) == (0.25, 1.0, 0.0)
-    often = EpochGreedy(12, 3, horizon=300, epsilon=1.0, visits=2)
+    often = EpochGreedy(12, 3, horizon=300, epsilon=1.0, max_rounds_per_user=2)
     assert (inside(often).rate, inside(often).events.epsilon, often.guarantee.epsilon) == (0.125, 0.5, 1.0)
 
 
@@ -352,28 +352,28 @@ def test_epochs_double_or_not_whatever_the_horizon() -> None:
 @families
 def test_replay_is_the_loop(name: str, epoch: int | None) -> None:
     for specimen, n_items, matrices in specimens(name):
-        people = People(specimen, tuple(np.tile(np.asarray(m), (20, 1)) for m in matrices), n_items)
+        users = Users(specimen, tuple(np.tile(np.asarray(m), (20, 1)) for m in matrices), n_items)
         quick, slow = (
-            EpochGreedy(n_items, 2, horizon=len(people), epsilon=2.0, epoch=epoch, coins=SeededCoins(3))
+            EpochGreedy(n_items, 2, horizon=len(users), epsilon=2.0, epoch=epoch, rng=SeededSource(3))
             for _ in range(2)
         )
-        np.testing.assert_array_equal(quick.replay(people), loop(slow, people), err_msg=repr(specimen))
+        np.testing.assert_array_equal(quick.replay(users), loop(slow, users), err_msg=repr(specimen))
         assert quick.snapshot() == slow.snapshot()
 
 
 @families
-def test_people_say_what_private_greedy_hears(name: str) -> None:
+def test_users_say_what_private_greedy_hears(name: str) -> None:
     """Scores along a chain are those of offline/private_greedy.py, with part of a table, and functions among them."""
     for specimen, n_items, matrices in specimens(name):
-        people = People(specimen, tuple(np.asarray(matrix) for matrix in matrices), n_items)
-        some = list(range(len(people)))[::2]
+        users = Users(specimen, tuple(np.asarray(matrix) for matrix in matrices), n_items)
+        some = list(range(len(users)))[::2]
         functions = Functions([lambda s: min(1.0, 0.3 * len(s)), lambda s: float(len(s) > 1)], n_items)
         kept = UserStore(n_items)
         kept.add(functions[0], 0)
-        kept.add_rows(specimen, people.table, some, 0)
+        kept.add_rows(specimen, users.table, some, 0)
         kept.add(functions[1], 0)
         asking = kept.score_walk(0)
-        one, other = (ScoreWalk(n_items, segments_of(part)) for part in (people[np.array(some)], functions))
+        one, other = (ScoreWalk(n_items, segments_of(part)) for part in (users[np.array(some)], functions))
         for item in range(min(3, n_items)):
             expected = one.scores() + other.scores()
             outside = [a for a in range(n_items) if a not in asking.chosen]
@@ -385,13 +385,13 @@ def test_people_say_what_private_greedy_hears(name: str) -> None:
 @pytest.mark.parametrize(
     "value", [len, lambda s: 3 * len(s) - 1, lambda s: 0.4 * len(s), lambda s: len(s) > 1]
 )
-def test_compiled_people_have_one_unit_too(value: Callable[[frozenset[int]], float]) -> None:
+def test_compiled_users_have_one_unit_too(value: Callable[[frozenset[int]], float]) -> None:
     """No family is so greedy; a record of any function can be. Compiled or not, the same is heard."""
-    person = Oracle(lambda s: float(value(s)), 4)
+    user = Oracle(lambda s: float(value(s)), 4)
     for chain in itertools.permutations(range(4), 3):
         plain = UserStore(4)
-        plain.add(person, 0)
-        taped = ScoreWalk(4, [Segment(dim.NoisyOr(), record(person, chain), [0])])
+        plain.add(user, 0)
+        taped = ScoreWalk(4, [Segment(dim.NoisyOr(), record(user, chain), [0])])
         one, other, heard = taped, plain.score_walk(0), 0
         for item in chain:
             scores = one.scores()
@@ -417,30 +417,30 @@ def test_a_function_may_change_its_mind_and_is_cut_by_what_it_said() -> None:
     assert asking.scores().tolist() == [0, 0], "her one unit is used up"
 
 
-def test_after_a_pick_made_elsewhere_functions_say_no_more() -> None:
+def test_after_a_pick_made_remote_rounds_functions_say_no_more() -> None:
     kept = UserStore(2)
     kept.add(Oracle(lambda s: 0.5 * len(s), 2), 0)
-    kept.add(dim.person(dim.NoisyOr(), {0: 1.0, 1: 0.5}, n_items=2), 0)
+    kept.add(dim.user(dim.NoisyOr(), {0: 1.0, 1: 0.5}, n_items=2), 0)
     asking = kept.score_walk(0)
     asking.join(1)
     assert asking.scores()[0] == TICKS // 2
 
 
 def test_places_on_the_desk_have_their_rounds() -> None:
-    learner = EpochGreedy(4, 1, horizon=50, epsilon=1.0, patience=6)
+    learner = EpochGreedy(4, 1, horizon=50, epsilon=1.0, feedback_window=6)
     for t in range(20):
         learner.choose()
         for round_ in range(max(0, t - 6), t + 1):
             assert learner._frame.decisions.round_at(round_ % 7) == round_
 
 
-def test_people_are_forgotten_when_their_epoch_is_over() -> None:
-    people = taste_groups(100, 6, groups=2, items_per_group=3)
-    learner = EpochGreedy(6, 2, horizon=100, epsilon=1.0, epoch=30, coins=SeededCoins(1))
-    learner.replay(people[:90])
-    assert len(inside(learner)._people) == 30
-    late = learner.choose()
-    assert (len(inside(learner)._people), learner.choose().slate) == (0, late.slate)
+def test_users_are_forgotten_when_their_epoch_is_over() -> None:
+    users = taste_groups(100, 6, groups=2, items_per_group=3)
+    learner = EpochGreedy(6, 2, horizon=100, epsilon=1.0, epoch=30, rng=SeededSource(1))
+    learner.replay(users[:90])
+    assert len(inside(learner)._users) == 30
+    delay = learner.choose()
+    assert (len(inside(learner)._users), learner.choose().slate) == (0, delay.slate)
 
 
 # Ledgers and crashes.
@@ -450,20 +450,20 @@ def made(ledger: Ledger | None = None, **more: Any) -> Learner:
     return EpochGreedy(12, 3, **({"horizon": 600, "epsilon": 1.0, "epoch": 50, "ledger": ledger} | more))
 
 
-PEOPLE = taste_groups(600, 12, groups=4, items_per_group=5, seed=1)
+USERS = taste_groups(600, 12, groups=4, items_per_group=5, seed=1)
 
 
 def test_slates_are_paid_for_once_and_survive_a_crash(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "ledger", PURE) as ledger:
         first = made(ledger)
         assert ledger.spent() == first.guarantee.epsilon
-        first.replay(PEOPLE[:120])
+        first.replay(USERS[:120])
         kept = first.snapshot()
-        after = first.replay(PEOPLE[120:300])
+        after = first.replay(USERS[120:300])
     with Ledger.open(tmp_path / "ledger") as again:
         second = EpochGreedy.restore(kept, ledger=again)
-        np.testing.assert_array_equal(second.replay(PEOPLE[120:300]), after, "as published, not drawn again")
-        second.replay(PEOPLE[300:])
+        np.testing.assert_array_equal(second.replay(USERS[120:300]), after, "as published, not drawn again")
+        second.replay(USERS[300:])
         assert (len(again.charges), again.spent()) == (1, first.guarantee.epsilon)
     with pytest.raises(InvalidInput, match="paid for on a ledger"):
         EpochGreedy.restore(kept)
@@ -491,7 +491,7 @@ def failing_after(picks: int) -> Callable[[Ints, float, Any], int]:
 def test_a_crash_between_two_picks_keeps_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Ledger.open(tmp_path / "ledger", PURE) as ledger:
         learner = made(ledger)
-        learner.replay(PEOPLE[:50])
+        learner.replay(USERS[:50])
         kept = learner.snapshot()
         monkeypatch.setattr(epoch_greedy, "select", failing_after(2))
         with pytest.raises(Crash):
@@ -511,16 +511,16 @@ def test_a_crash_between_two_picks_keeps_the_first(tmp_path: Path, monkeypatch: 
             assert other.choose().slate == slate
 
 
-def test_another_process_finishes_a_slate_with_what_its_people_say(
+def test_another_process_finishes_a_slate_with_what_its_users_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One pick was made before the crash, the wrong one; the others are those of people as they are after it."""
-    people = People(dim.NoisyOr(), np.tile([[0.0, 0.9, 0.5]], (40, 1)))
+    """One pick was made before the crash, the wrong one; the others are those of users as they are after it."""
+    users = Users(dim.NoisyOr(), np.tile([[0.0, 0.9, 0.5]], (40, 1)))
     sure: dict[str, Any] = {"horizon": 99, "epsilon": 1e6, "epoch": 40}
     budget = Budget(1e6, 0.0, accountant="pure")
     with Ledger.open(tmp_path / "ledger", budget) as ledger:
         learner = EpochGreedy(3, 3, **sure, ledger=ledger)
-        learner.replay(people)
+        learner.replay(users)
         kept = learner.snapshot()
         todo = iter([0])
         monkeypatch.setattr(epoch_greedy, "select", lambda *_: next(todo))
@@ -532,20 +532,20 @@ def test_another_process_finishes_a_slate_with_what_its_people_say(
 
 
 def test_an_answer_between_a_crash_and_its_repair_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The slate is that of people as they were when it was begun: nobody enters half of it."""
+    """The slate is that of users as they were when it was begun: nobody enters half of it."""
     slates = []
     for answers in (False, True):
-        learner = EpochGreedy(3, 2, horizon=99, epsilon=1e6, epoch=4, coins=SeededCoins(1))
+        learner = EpochGreedy(3, 2, horizon=99, epsilon=1e6, epoch=4, rng=SeededSource(1))
         decisions = [learner.choose() for _ in range(4)]
-        learner.observe(decisions[0], dim.person(dim.NoisyOr(), {2: 1.0}, n_items=3))
+        learner.observe(decisions[0], dim.user(dim.NoisyOr(), {2: 1.0}, n_items=3))
         with monkeypatch.context() as patch:
             patch.setattr(epoch_greedy, "select", failing_after(1))
             with pytest.raises(Crash):
                 learner.choose()
         for decision in decisions[1:] if answers else []:
-            learner.observe(decision, dim.person(dim.NoisyOr(), {1: 1.0}, n_items=3))
+            learner.observe(decision, dim.user(dim.NoisyOr(), {1: 1.0}, n_items=3))
         slates.append(learner.choose().slate)
-        assert len(inside(learner)._people) == 0
+        assert len(inside(learner)._users) == 0
     assert slates[0] == slates[1]
 
 
@@ -578,21 +578,19 @@ def regret_bound(learner: Learner, rounds: int) -> float:
     )
 
 
-def test_it_earns_what_is_proved_when_people_are_of_one_taste() -> None:
-    """Theorem Q2, over people drawn independently from 40 kinds; random slates are far below it."""
+def test_it_earns_what_is_proved_when_users_are_of_one_taste() -> None:
+    """Theorem Q2, over users drawn independently from 40 kinds; random slates are far below it."""
     random = np.random.default_rng(5)
     n, k, rounds, epsilon = 8, 2, 20_000, 8.0
-    kinds = People(dim.NoisyOr(), np.where(random.random((40, n)) < [0.9, 0.5, *[0.1] * (n - 2)], 0.9, 0.0))
+    kinds = Users(dim.NoisyOr(), np.where(random.random((40, n)) < [0.9, 0.5, *[0.1] * (n - 2)], 0.9, 0.0))
     best = max(kinds.values(slate).mean() for slate in itertools.combinations(range(n), k))
     earned, bound, chance = [], math.inf, []
     for seed in range(3):
-        people = kinds[random.integers(len(kinds), size=rounds)]
-        learner = EpochGreedy(n, k, horizon=rounds, epsilon=epsilon, coins=SeededCoins(seed))
+        users = kinds[random.integers(len(kinds), size=rounds)]
+        learner = EpochGreedy(n, k, horizon=rounds, epsilon=epsilon, rng=SeededSource(seed))
         bound = regret_bound(learner, rounds)
-        earned.append(people.values(learner.replay(people)).sum())
-        chance.append(
-            people.values(dim.make("random", dim.Setting(n, k, rounds, "full")).replay(people)).sum()
-        )
+        earned.append(users.values(learner.replay(users)).sum())
+        chance.append(users.values(dim.make("random", dim.Setting(n, k, rounds, "full")).replay(users)).sum())
     ratio = 1 - (1 - 1 / k) ** k
     assert np.mean(earned) >= ratio * rounds * best - bound
     assert np.mean(chance) < ratio * rounds * best - bound, "the bound says something"
@@ -600,11 +598,11 @@ def test_it_earns_what_is_proved_when_people_are_of_one_taste() -> None:
 
 def test_it_is_near_greedy_on_a_real_stream() -> None:
     """Five seeds of MSWeb at epsilon = 1 gave .987, with .002 for chance; .97 is eight times that below."""
-    people = dim.msweb()
-    best = dim.greedy(people, 5).value
+    users = dim.msweb()
+    best = dim.greedy(users, 5).value
     result = []
     for seed in range(4):
-        setting = dim.Setting(people.n_items, 5, len(people), "full", 1.0)
-        learner = EpochGreedy.for_setting(setting, coins=SeededCoins(seed))
-        result.append(people.values(learner.replay(people)).mean() / best)
+        setting = dim.Setting(users.n_items, 5, len(users), "full", 1.0)
+        learner = EpochGreedy.for_setting(setting, rng=SeededSource(seed))
+        result.append(users.values(learner.replay(users)).mean() / best)
     assert np.mean(result) > 0.97

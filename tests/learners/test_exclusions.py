@@ -1,4 +1,4 @@
-"""What a person excludes is not shown to her, and nobody else can tell: what others see is the same."""
+"""What a user excludes is not shown to her, and nobody else can tell: what others see is the same."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pytest
 from scipy import sparse
 
 import diminuendo as dim
-from diminuendo import LEARNERS, SeededCoins, Setting, SlateRules
+from diminuendo import LEARNERS, SeededSource, Setting, SlateRules
 from diminuendo.audit.taps import Taps
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import OneSlate, RandomSlates, SlateByType
 from diminuendo.learners.base.replay import loop
 from diminuendo.learners.base.rules import leave_out as rules_of_exclusions
-from diminuendo.learners.overlap.memory import PayoffMemory
+from diminuendo.learners.overlap.memory import RewardMemory
 from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.learners.slates.clicks import SlateClicks
 from diminuendo.learners.slates.contexts.menu import SlatesByGroup
@@ -36,7 +36,7 @@ from tests.kit.slow import mostly_slow, rows_mostly_slow
 from tests.learners.test_slate_contexts import quick_splits
 
 N_ITEMS, SLOTS, ROUNDS = 14, 4, 300
-PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=4, items_per_group=5, seed=1)
+USERS = taste_groups(ROUNDS, N_ITEMS, groups=4, items_per_group=5, seed=1)
 TYPES = np.arange(ROUNDS) % 3
 CAPS = SlateRules(pinned={1: 4}, caps=[([0, 1, 2, 3, 4, 5], 2), ([0, 1, 2], 1)])
 WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -46,14 +46,14 @@ WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
     "types": (OverlapGreedy, {"contexts": Contexts(kind=3)}),
     "private types": (OverlapGreedy, {"contexts": Contexts(kind=3, private=True), "rules": CAPS}),
     "prior": (OverlapGreedy, {"prior": np.linspace(0.9, 0.1, N_ITEMS)}),
-    "payoffs": (SlateTotals, {}),
+    "rewards": (SlateTotals, {}),
     "clicks, slots": (
         SlateClicks, {"rules": SlateRules(eligible=[range(8), range(8), range(14), range(8, 14)], caps=[([9, 10], 1)])},
     ),
-    "payoffs, private types": (SlateTotals, {"contexts": Contexts(kind=3, private=True), "rules": CAPS}),
+    "rewards, private types": (SlateTotals, {"contexts": Contexts(kind=3, private=True), "rules": CAPS}),
     "clicks, types": (SlateClicks, {"contexts": Contexts(kind=3)}),
 }  # fmt: skip
-QUICK = ["overlap-greedy", "rules", "private types", "payoffs, private types"]
+QUICK = ["overlap-greedy", "rules", "private types", "rewards, private types"]
 """Of these the quick suite tries what takes long."""
 MADE: dict[str, Any] = {"horizon": ROUNDS, "epsilon": 50.0, "exclusions": True}
 
@@ -61,7 +61,7 @@ MADE: dict[str, Any] = {"horizon": ROUNDS, "epsilon": 50.0, "exclusions": True}
 def made(way: str, seed: int = 1, **more: Any) -> Learner:
     entry, own = WAYS[way]
     delta = {} if entry.pure else {"delta": 1e-6}
-    learner: Learner = entry(N_ITEMS, SLOTS, **MADE | delta | own | more, coins=SeededCoins(seed))
+    learner: Learner = entry(N_ITEMS, SLOTS, **MADE | delta | own | more, rng=SeededSource(seed))
     return learner
 
 
@@ -71,10 +71,10 @@ def eligible(way: str) -> list[range]:
 
 
 def said(learner: Learner, decision: dim.Decision, t: int) -> Any:
-    """What person t says to what she is shown."""
+    """What user t says to what she is shown."""
     if "full" in learner.reads:
-        return PEOPLE[t]
-    return PEOPLE[t].value(decision.slate) if "bandit" in learner.reads else PEOPLE.click(t, decision.slate)
+        return USERS[t]
+    return USERS[t].value(decision.slate) if "bandit" in learner.reads else USERS.click(t, decision.slate)
 
 
 def contexts(way: str) -> dict[str, Any]:
@@ -91,15 +91,15 @@ def excluded(seed: int = 5) -> list[list[int]]:
 
 @pytest.fixture(autouse=True)
 def many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of payoffs and clicks short runs have many blocks, and groups are split."""
+    """Of rewards and clicks short runs have many blocks, and groups are split."""
     quick_splits(monkeypatch)
 
 
 @pytest.mark.parametrize("way", mostly_slow(WAYS, QUICK))
 def test_nobody_is_shown_what_she_excludes_and_replay_is_choose(way: str) -> None:
     exclude = excluded()
-    slates = made(way).replay(PEOPLE, exclude=exclude, **contexts(way))
-    np.testing.assert_array_equal(loop(made(way), PEOPLE, exclude=exclude, **contexts(way)), slates)
+    slates = made(way).replay(USERS, exclude=exclude, **contexts(way))
+    np.testing.assert_array_equal(loop(made(way), USERS, exclude=exclude, **contexts(way)), slates)
     matrix = sparse.lil_matrix((ROUNDS, N_ITEMS))
     for t, own in enumerate(exclude):
         assert not set(own) & set(slates[t].tolist())
@@ -112,9 +112,9 @@ def test_nobody_is_shown_what_she_excludes_and_replay_is_choose(way: str) -> Non
         matrix[t, own] = 1
     for t in (7, 200):
         assert (slates[t] == EMPTY_SLOT).all() == bool(exclude[t])
-    np.testing.assert_array_equal(made(way).replay(PEOPLE, exclude=matrix, **contexts(way)), slates)
+    np.testing.assert_array_equal(made(way).replay(USERS, exclude=matrix, **contexts(way)), slates)
     yes_and_no = matrix.toarray() > 0
-    np.testing.assert_array_equal(made(way).replay(PEOPLE, exclude=yes_and_no, **contexts(way)), slates)
+    np.testing.assert_array_equal(made(way).replay(USERS, exclude=yes_and_no, **contexts(way)), slates)
     many = made(way)
     many.release()
     count = 9 if many.menu is None or many.menu.end is None else min(9, many.menu.end)  # then answers matter
@@ -129,7 +129,7 @@ def test_nobody_is_shown_what_she_excludes_and_replay_is_choose(way: str) -> Non
 def test_by_what_is_left_she_is_shown_the_best(way: str) -> None:
     """In the slot that becomes free; other slots stay as they are. Against the words of the rule."""
     learner = made(way)
-    learner.replay(PEOPLE[:250], **{name: each[:250] for name, each in contexts(way).items()})
+    learner.replay(USERS[:250], **{name: each[:250] for name, each in contexts(way).items()})
     menu = learner.menu
     assert isinstance(menu, (OneSlate, SlateByType, AssignedSlates, SlatesByGroup))
     assert menu.lists is not None
@@ -147,7 +147,7 @@ def test_by_what_is_left_she_is_shown_the_best(way: str) -> None:
         leaving = {slot: expected[slot] for slot in freed}
         for slot in freed:
             expected[slot] = EMPTY_SLOT
-        ranked = [*menu.stand_ins[0][min(kind, len(menu.stand_ins[0]) - 1)], *menu.stand_ins[1]]
+        ranked = [*menu.backfill[0][min(kind, len(menu.backfill[0]) - 1)], *menu.backfill[1]]
         for slot in freed:
             after = leaving[slot]
             by_number = [*range(after + 1, N_ITEMS), *range(after + 1)]
@@ -163,31 +163,31 @@ def test_by_what_is_left_she_is_shown_the_best(way: str) -> None:
         assert slates[0].tolist() == expected
 
 
-PUBLIC = dim.randomness.PublicCoins(SeededCoins(1)).view
+PUBLIC = dim.randomness.PublicSource(SeededSource(1)).view
 
 
 IN_EVERY_RUN = [("overlap-greedy", 3), ("overlap-greedy", 120), ("private types", 120), ("clicks, slots", 3),
-    ("payoffs, private types", 120),
+    ("rewards, private types", 120),
 ]  # fmt: skip
 """One for each memory, with types and without, in the random batch and after it."""
 
 
-@pytest.mark.parametrize(("way", "person"), rows_mostly_slow(itertools.product(WAYS, (3, 120)), IN_EVERY_RUN))
-def test_others_see_the_same_whatever_she_excludes(way: str, person: int) -> None:
+@pytest.mark.parametrize(("way", "user"), rows_mostly_slow(itertools.product(WAYS, (3, 120)), IN_EVERY_RUN))
+def test_others_see_the_same_whatever_she_excludes(way: str, user: int) -> None:
     """Slates, menus byte for byte, and all that is charged and drawn; also in the random batch. She says nothing."""
-    seen = [seen_by_others(way, person, own) for own in ([], ["?", -3, 10**30], [4, 5, 4], range(N_ITEMS))]
+    seen = [seen_by_others(way, user, own) for own in ([], ["?", -3, 10**30], [4, 5, 4], range(N_ITEMS))]
     for slates, menus, ledger in seen[1:]:
         np.testing.assert_array_equal(slates, seen[0][0])
         assert menus == seen[0][1]
         assert ledger == seen[0][2]
 
 
-def seen_by_others(way: str, person: int, own: Any) -> tuple[Items, list[bytes], str]:
+def seen_by_others(way: str, user: int, own: Any) -> tuple[Items, list[bytes], str]:
     unit = Unit(1, "replace-with-context" if "private types" in way else "replace-with-exclusions")
     pure = WAYS[way][0].pure
     ledger = Ledger(Budget(50.0, 0.0 if pure else 1e-6, unit, "pure" if pure else "continuous-gaussian"))
     learner, exclude = made(way, ledger=ledger), list[Any](excluded())
-    exclude[person] = own
+    exclude[user] = own
     slates, menus = list[Items](), list[bytes]()
     for t in range(ROUNDS):
         told: dict[str, Any] = {"context": {"kind": str(TYPES[t])}} if "types" in way else {}
@@ -195,26 +195,26 @@ def seen_by_others(way: str, person: int, own: Any) -> tuple[Items, list[bytes],
         slates.append(learner.row_of(decision))
         if learner.menu is not None and t % 10 == 0:
             menus.append(learner.menu.to_bytes())
-        if t != person:
+        if t != user:
             learner.observe(decision, said(learner, decision, t))
-    return np.delete(slates, person, axis=0), menus, f"{ledger.charges} {ledger.drawn} {ledger.spent()}"
+    return np.delete(slates, user, axis=0), menus, f"{ledger.charges} {ledger.drawn} {ledger.spent()}"
 
 
 @pytest.mark.parametrize("way", ["overlap-greedy", "types"])
 def test_what_is_published_is_all_that_follows_from_her_answer(way: str) -> None:
-    """Her payoff is that of what she was shown. Where the same is published all the same, others see the same."""
+    """Her reward is that of what she was shown. Where the same is published all the same, others see the same."""
     exclude, other = excluded(), excluded()
-    other[100] = [int(item) for item in made(way).replay(PEOPLE, exclude=exclude, **contexts(way))[100]]
+    other[100] = [int(item) for item in made(way).replay(USERS, exclude=exclude, **contexts(way))[100]]
     assert other[100] != exclude[100]
     with (taps := Taps()).open():
-        first = made(way).replay(PEOPLE, exclude=exclude, **contexts(way))
+        first = made(way).replay(USERS, exclude=exclude, **contexts(way))
     with Taps(taps.crossings).open():
-        second = made(way).replay(PEOPLE, exclude=other, **contexts(way))
+        second = made(way).replay(USERS, exclude=other, **contexts(way))
     assert set(first[100].tolist()) & set(second[100].tolist()) <= {EMPTY_SLOT}
     np.testing.assert_array_equal(np.delete(first, 100, axis=0), np.delete(second, 100, axis=0))
 
 
-def test_that_test_can_tell_stand_ins_that_use_public_coins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_that_test_can_tell_stand_ins_that_use_public_rng(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what takes the place of what she excludes is drawn by public coins. Then everybody after her sees it."""
     learners = [made("overlap-greedy") for _ in range(2)]
     real = rules_of_exclusions.leave_out
@@ -228,22 +228,22 @@ def test_that_test_can_tell_stand_ins_that_use_public_coins(monkeypatch: pytest.
 
     monkeypatch.setattr("diminuendo.learners.base.menu.leave_out", drawn_anew)
     slates = [
-        np.delete(learner.replay(PEOPLE[:20], exclude=own[:20]), 3, axis=0)
+        np.delete(learner.replay(USERS[:20], exclude=own[:20]), 3, axis=0)
         for learner, own in zip(learners, exclude, strict=True)
     ]
     assert (slates[0] != slates[1]).any()
 
 
-def test_her_answer_counts_with_the_payoff_of_what_she_was_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_her_answer_counts_with_the_reward_of_what_she_was_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """She wants nothing of what the others are shown, and all that she is shown."""
-    payoffs = list[float]()
-    monkeypatch.setattr(PayoffMemory, "add", lambda memory, payoff, batch: payoffs.append(payoff))
+    rewards = list[float]()
+    monkeypatch.setattr(RewardMemory, "add", lambda memory, reward, batch: rewards.append(reward))
     learner = made("prior")
     shown = learner.choose().slate
     decision = learner.choose(exclude=shown)
     assert len(set(decision.slate) - set(shown)) == SLOTS
-    learner.observe(decision, dim.person(dim.NoisyOr(), dict.fromkeys(decision.slate, 1.0), n_items=N_ITEMS))
-    assert payoffs == [1.0]
+    learner.observe(decision, dim.user(dim.NoisyOr(), dict.fromkeys(decision.slate, 1.0), n_items=N_ITEMS))
+    assert rewards == [1.0]
 
 
 class Hostile:
@@ -283,32 +283,32 @@ def test_more_items_than_there_are() -> None:
 
 def test_a_snapshot_goes_on_with_exclusions() -> None:
     learner, exclude = made("rules"), excluded()
-    learner.replay(PEOPLE[:150], exclude=exclude[:150])
-    again = OverlapGreedy.restore(learner.snapshot(), coins=SeededCoins(9))
+    learner.replay(USERS[:150], exclude=exclude[:150])
+    again = OverlapGreedy.restore(learner.snapshot(), rng=SeededSource(9))
     assert again.parameters == learner.parameters
     assert again.unit == learner.unit == Unit(1, "replace-with-exclusions")
     decision = again.choose(exclude=[4, 5])
     assert not {4, 5} & set(decision.slate)
     before = again.snapshot()
-    again.observe(dim.Decision(decision.round, (1, 2), life=decision.life), PEOPLE[0])
+    again.observe(dim.Decision(decision.round, (1, 2), incarnation=decision.incarnation), USERS[0])
     assert again.snapshot() == before, "another slate; an error would tell of guesses"
 
 
-@pytest.mark.parametrize("way", mostly_slow(WAYS, ["private types", "payoffs"]))
+@pytest.mark.parametrize("way", mostly_slow(WAYS, ["private types", "rewards"]))
 def test_another_process_serves_exclusions_by_the_menu_alone(way: str, tmp_path: Path) -> None:
     """At first by random slates, in the end by the last one; stand-ins are in the menu."""
     program = (
         "import sys, numpy as np\n"
-        "from diminuendo import SeededCoins\n"
+        "from diminuendo import SeededSource\n"
         "from tests.kit.menus import read_menu\n"
-        "from diminuendo.randomness import PublicCoins\n"
+        "from diminuendo.randomness import PublicSource\n"
         "from diminuendo.streams.exclusions import Exclusions\n"
         "for number in range(2):\n"
         "    menu = read_menu(open(f'{sys.argv[1]}/{number}.menu', 'rb').read())\n"
         "    with np.load(f'{sys.argv[1]}/{number}.npz') as told:\n"
         "        excluded, types = Exclusions(told['starts'], told['items']), told['types']\n"
         "        first = int(told['first'])\n"
-        "    coins = PublicCoins(SeededCoins(1))\n"
+        "    coins = PublicSource(SeededSource(1))\n"
         "    coins.take(menu.words)\n"
         "    slates = np.full((len(excluded.starts) - 1, menu.slots), -1, dtype=np.int32)\n"
         "    chooser, probes = menu.chooser(), np.zeros((len(slates), 3), dtype=np.int32)\n"
@@ -320,7 +320,7 @@ def test_another_process_serves_exclusions_by_the_menu_alone(way: str, tmp_path:
     learner, exclude, expected = made(way), excluded(), []
     for number, (start, stop) in enumerate([(0, 5), (290, 300)]):
         told = {name: each[learner.rounds : start] for name, each in contexts(way).items()}
-        learner.replay(PEOPLE[learner.rounds : start], exclude=exclude[learner.rounds : start], **told)
+        learner.replay(USERS[learner.rounds : start], exclude=exclude[learner.rounds : start], **told)
         learner.release()
         assert learner.menu is not None
         (tmp_path / f"{number}.menu").write_bytes(learner.menu.to_bytes())
@@ -329,10 +329,10 @@ def test_another_process_serves_exclusions_by_the_menu_alone(way: str, tmp_path:
         told = {name: each[start:stop] for name, each in contexts(way).items()}
         own, types = (
             exclusions_of(exclude[start:stop], stop - start, N_ITEMS),
-            learner.types_of(PEOPLE[start:stop], **told),
+            learner.types_of(USERS[start:stop], **told),
         )
         np.savez(tmp_path / f"{number}.npz", starts=own.starts, items=own.items, types=types, first=start)
-        expected.append(learner.replay(PEOPLE[start:stop], exclude=exclude[start:stop], **told))
+        expected.append(learner.replay(USERS[start:stop], exclude=exclude[start:stop], **told))
     root = Path(__file__).parents[2]
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=root, check=True)
     for number, slates in enumerate(expected):
@@ -344,7 +344,7 @@ def test_who_cannot_take_exclusions_says_so(name: str) -> None:
     entry = LEARNERS[name]
     setting = Setting(6, 2, 50, next(iter(sorted(entry.reads))), exclusions=True)
     if name in ("overlap-greedy", "slate-totals", "slate-clicks"):
-        learner = entry.for_setting(setting, coins=SeededCoins(1))
+        learner = entry.for_setting(setting, rng=SeededSource(1))
         assert learner.guarantee.view == "all others" or not entry.private
         assert not {0, 1} & set(learner.choose(exclude=[0, 1]).slate)
         return
@@ -364,19 +364,19 @@ def test_the_relation_is_joint_and_so_must_be_the_ledger(tmp_path: Path) -> None
 
 
 def test_doors() -> None:
-    learner = OverlapGreedy(N_ITEMS, SLOTS, horizon=9, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
+    learner = OverlapGreedy(N_ITEMS, SLOTS, horizon=9, epsilon=1.0, delta=1e-6, rng=SeededSource(1))
     with pytest.raises(InvalidInput, match="made without exclusions"):
         learner.choose(exclude=[])
     with pytest.raises(InvalidInput, match="made without exclusions"):
-        learner.replay(PEOPLE[:2], exclude=[[], []])
+        learner.replay(USERS[:2], exclude=[[], []])
     assert learner.rounds == 0
     menu = learner.menu
     assert isinstance(menu, RandomSlates)
     with pytest.raises(InvalidInput, match="exclusions=True"):
         menu.chooser().without(np.zeros((1, SLOTS), dtype=np.int32), exclusions_of([[1]], 1, N_ITEMS))
-    with pytest.raises(InvalidInput, match="for each of 3 people; got 2"):
+    with pytest.raises(InvalidInput, match="for each of 3 users; got 2"):
         made("rules").choose_many(3, exclude=[[], []])
     with pytest.raises(InvalidInput, match="got shape"):
-        made("rules").replay(PEOPLE, exclude=sparse.csr_matrix((3, 3)))
+        made("rules").replay(USERS, exclude=sparse.csr_matrix((3, 3)))
     assert exclusions_of(None, 3, N_ITEMS) is NONE
     assert isinstance(NONE.since(1), Exclusions)

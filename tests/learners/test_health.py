@@ -16,17 +16,16 @@ from diminuendo import (
     Contexts,
     Learner,
     NoisyOr,
-    People,
-    SeededCoins,
+    SeededSource,
     Setting,
+    Users,
     make,
     msweb,
     restore,
 )
 from diminuendo.errors import NoSignal, OutOfRange
-from diminuendo.learners.base.patience import Patience
+from diminuendo.learners.base.feedback_window import FeedbackWindow
 from diminuendo.learners.base.replay import loop
-from diminuendo.learners.elsewhere import Elsewhere
 from diminuendo.learners.health import (
     BET,
     EARLY,
@@ -40,6 +39,7 @@ from diminuendo.learners.health import (
     Signal,
     floor_for,
 )
+from diminuendo.learners.remote_rounds import RemoteRounds
 from diminuendo.randomness import noise, rounded_normal
 from diminuendo.streams import taste_groups
 from diminuendo.types import FEEDBACKS, NEVER, Floats, Ints
@@ -51,7 +51,7 @@ PUBLISHING = {
 }  # fmt: skip
 """Learners that publish rewards, and what they hear."""
 HORIZON, N_ITEMS, SLOTS = 40_000, 12, 3
-PEOPLE = taste_groups(HORIZON // EARLY, N_ITEMS, groups=4, items_per_group=5, seed=1)
+USERS = taste_groups(HORIZON // EARLY, N_ITEMS, groups=4, items_per_group=5, seed=1)
 """The first tenth of them."""
 
 
@@ -60,7 +60,7 @@ def made(name: str, rounds: int = HORIZON, seed: int = 1, epsilon: float = 1.0, 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)
         setting = Setting(N_ITEMS, SLOTS, rounds, feedback, epsilon, 1e-6, **more)
-        return LEARNERS[name].for_setting(setting, coins=SeededCoins(seed))
+        return LEARNERS[name].for_setting(setting, rng=SeededSource(seed))
 
 
 def signal_of(learner: Learner) -> Signal:
@@ -72,7 +72,7 @@ def signal_of(learner: Learner) -> Signal:
 def alarm(name: str, learner: Learner, **more: Any) -> None:
     """Within a tenth of the horizon it says so, once."""
     with pytest.warns(NoSignal) as caught:
-        learner.replay(PEOPLE, **more)
+        learner.replay(USERS, **more)
     assert len(caught) == 1
     assert name in str(caught[0].message)
     assert learner.health.state == "no signal"
@@ -85,16 +85,16 @@ def alarm(name: str, learner: Learner, **more: Any) -> None:
 @pytest.mark.parametrize("seed", mostly_slow(range(5), [0]))
 @pytest.mark.parametrize("name", PUBLISHING)
 def test_a_learner_that_nobody_answers_says_so_within_a_tenth_of_its_rounds(name: str, seed: int) -> None:
-    learner = made(name, seed=seed, patience=0)
-    alarm(name, learner, late=np.full(len(PEOPLE), NEVER))
+    learner = made(name, seed=seed, feedback_window=0)
+    alarm(name, learner, delay=np.full(len(USERS), NEVER))
 
 
-@pytest.mark.parametrize("patience", mostly_slow([0, 100], [100]))
+@pytest.mark.parametrize("feedback_window", mostly_slow([0, 100], [100]))
 @pytest.mark.parametrize("name", PUBLISHING)
-def test_a_learner_whose_answers_are_all_one_round_too_late_says_so(name: str, patience: int) -> None:
-    alarm(name, made(name, patience=patience), late=np.full(len(PEOPLE), patience + 1))
-    in_time = made(name, patience=patience)
-    in_time.replay(PEOPLE, late=np.full(len(PEOPLE), patience))
+def test_a_learner_whose_answers_are_all_one_round_too_late_says_so(name: str, feedback_window: int) -> None:
+    alarm(name, made(name, feedback_window=feedback_window), delay=np.full(len(USERS), feedback_window + 1))
+    in_time = made(name, feedback_window=feedback_window)
+    in_time.replay(USERS, delay=np.full(len(USERS), feedback_window))
     assert in_time.health.state == "ok"
 
 
@@ -102,41 +102,41 @@ def test_a_learner_whose_answers_are_all_one_round_too_late_says_so(name: str, p
 @pytest.mark.parametrize("name", PUBLISHING)
 def test_with_contexts_as_well(name: str, private: bool) -> None:
     contexts = Contexts(group=2, private=private)
-    known = np.arange(len(PEOPLE))[:, None] % 2
-    silent = made(name, patience=0, contexts=contexts, epsilon=2.0)
-    alarm(name, silent, late=np.full(len(PEOPLE), NEVER), contexts=known)
+    known = np.arange(len(USERS))[:, None] % 2
+    silent = made(name, feedback_window=0, contexts=contexts, epsilon=2.0)
+    alarm(name, silent, delay=np.full(len(USERS), NEVER), contexts=known)
     answered = made(name, contexts=contexts, epsilon=2.0)
-    answered.replay(PEOPLE, contexts=known)
+    answered.replay(USERS, contexts=known)
     assert answered.health.state == "ok"
 
 
 @pytest.mark.parametrize("name", PUBLISHING)
 def test_answers_that_stop_coming_are_noticed(name: str) -> None:
     """Who was heard first and then is not: tastes may seem to have changed before that is certain."""
-    people = taste_groups(4 * len(PEOPLE), N_ITEMS, groups=4, items_per_group=5, seed=1)
-    late = np.where(np.arange(len(people)) < len(PEOPLE), 0, NEVER)
-    learner = made(name, patience=0)
-    learner.replay(people[: len(PEOPLE)], late=late[: len(PEOPLE)])
+    users = taste_groups(4 * len(USERS), N_ITEMS, groups=4, items_per_group=5, seed=1)
+    delay = np.where(np.arange(len(users)) < len(USERS), 0, NEVER)
+    learner = made(name, feedback_window=0)
+    learner.replay(users[: len(USERS)], delay=delay[: len(USERS)])
     assert learner.health.state == "ok"
     with pytest.warns(NoSignal):
-        learner.replay(people[len(PEOPLE) :], late=late[len(PEOPLE) :])
+        learner.replay(users[len(USERS) :], delay=delay[len(USERS) :])
 
 
 @pytest.mark.parametrize("name", PUBLISHING)
 def test_the_loop_says_so_where_a_replay_does(name: str) -> None:
-    people, late = PEOPLE[:1500], np.full(1500, NEVER)
-    looped, replayed = (made(name, 15_000, patience=0, epsilon=4.0) for _ in range(2))
+    users, delay = USERS[:1500], np.full(1500, NEVER)
+    looped, replayed = (made(name, 15_000, feedback_window=0, epsilon=4.0) for _ in range(2))
     with pytest.warns(NoSignal):
-        replayed.replay(people, late=late)
+        replayed.replay(users, delay=delay)
     with pytest.warns(NoSignal) as caught:
-        loop(looped, people, late=late)
+        loop(looped, users, delay=delay)
     assert len(caught) == 1
     assert looped.health == replayed.health
 
 
 def test_observe_says_nothing() -> None:
     """When somebody answers is private: only what is published makes a learner speak."""
-    learner = made("slate-totals", 15_000, patience=0, epsilon=4.0)
+    learner = made("slate-totals", 15_000, feedback_window=0, epsilon=4.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         before = learner.health
@@ -152,26 +152,26 @@ def test_observe_says_nothing() -> None:
 def test_a_healthy_learner_is_never_called_silent(name: str, epsilon: float) -> None:
     for seed in range(2):
         learner = made(name, 1200, seed, epsilon)
-        learner.replay(PEOPLE[:1200])
+        learner.replay(USERS[:1200])
         assert not signal_of(learner).warned
         assert learner.health.state in ("ok", "too early to tell", "drift")
 
 
-def few_are_pleased(rounds: int) -> People:
+def few_are_pleased(rounds: int) -> Users:
     """Half want one of five items, and half any one of 600: random slates please one in 120."""
     rng = np.random.default_rng(2)
     wanted = np.where(rng.random(rounds) < 0.5, rng.integers(5, size=rounds), rng.integers(600, size=rounds))
-    return People(NoisyOr(), (np.arange(600) == wanted[:, None]).astype(float), 600)
+    return Users(NoisyOr(), (np.arange(600) == wanted[:, None]).astype(float), 600)
 
 
 @pytest.mark.parametrize("name", PUBLISHING)
 def test_random_slates_that_earn_little_are_too_early_to_tell(name: str) -> None:
     """Before anything is learned there is no alarm, however little that is."""
     feedback: Any = PUBLISHING[name]
-    for people in (msweb()[:2000], few_are_pleased(2500)):
-        setting = Setting(people.n_items, 5, 32_000, feedback, 1.0, 1e-6)
-        learner = LEARNERS[name].for_setting(setting, coins=SeededCoins(3))
-        learner.replay(people)
+    for users in (msweb()[:2000], few_are_pleased(2500)):
+        setting = Setting(users.n_items, 5, 32_000, feedback, 1.0, 1e-6)
+        learner = LEARNERS[name].for_setting(setting, rng=SeededSource(3))
+        learner.replay(users)
         assert learner.health.state in ("ok", "too early to tell")
         assert not signal_of(learner).warned
 
@@ -190,7 +190,7 @@ def test_who_publishes_no_rewards_has_no_health(name: str) -> None:
 def test_equal_published_numbers_give_equal_health(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everybody says something else, and all that is published is the same: health is, and the warning."""
     result = []
-    for late in (0, NEVER):
+    for delay in (0, NEVER):
         script = np.random.default_rng(4)
 
         def published(values: Ints, scale: float, secret: object, rng: np.random.Generator = script) -> Ints:
@@ -198,10 +198,10 @@ def test_equal_published_numbers_give_equal_health(name: str, monkeypatch: pytes
 
         monkeypatch.setattr(noise, "laplace", published)
         monkeypatch.setattr(rounded_normal, "rounded_normal", published)
-        learner = made(name, 15_000, patience=0)
+        learner = made(name, 15_000, feedback_window=0)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            learner.replay(PEOPLE[:1500], late=np.full(1500, late))
+            learner.replay(USERS[:1500], delay=np.full(1500, delay))
         result.append((learner.health, signal_of(learner).array.tolist(), len(said)))
     assert result[0] == result[1]
     assert result[0][0].rounds > 0
@@ -211,29 +211,29 @@ def test_equal_published_numbers_give_equal_health(name: str, monkeypatch: pytes
 def test_to_look_changes_nothing_and_takes_no_words(name: str) -> None:
     looked, other = (made(name, 15_000) for _ in range(2))
     for learner in (looked, other):
-        learner.replay(PEOPLE[:1500])
+        learner.replay(USERS[:1500])
     for _ in range(3):
         assert looked.health == looked.health
     assert looked.snapshot() == other.snapshot()
-    assert (looked.replay(PEOPLE[1500:2500]) == other.replay(PEOPLE[1500:2500])).all()
+    assert (looked.replay(USERS[1500:2500]) == other.replay(USERS[1500:2500])).all()
 
 
 @pytest.mark.parametrize("name", PUBLISHING)
 def test_a_snapshot_keeps_it(name: str) -> None:
-    learner = made(name, 15_000, patience=0, epsilon=4.0)
+    learner = made(name, 15_000, feedback_window=0, epsilon=4.0)
     with pytest.warns(NoSignal):
-        learner.replay(PEOPLE[:1500], late=np.full(1500, NEVER))
-    again = restore(learner.snapshot(), coins=SeededCoins(2))
+        learner.replay(USERS[:1500], delay=np.full(1500, NEVER))
+    again = restore(learner.snapshot(), rng=SeededSource(2))
     assert again.health == learner.health
     assert again.health.state == "no signal"
 
 
 def test_whoever_drives_it_says_so_in_their_own_way() -> None:
-    learner = made("slate-totals", 15_000, patience=0, epsilon=4.0)
-    Elsewhere(learner)
+    learner = made("slate-totals", 15_000, feedback_window=0, epsilon=4.0)
+    RemoteRounds(learner)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        learner.replay(PEOPLE[:1500], late=np.full(1500, NEVER))
+        learner.replay(USERS[:1500], delay=np.full(1500, NEVER))
     assert learner.health.state == "no signal"
 
 
@@ -265,18 +265,18 @@ def test_the_transform_of_rounded_normal_noise_is_bounded() -> None:
 @pytest.mark.parametrize("scale", [0.5, 3.0, 10.0])
 def test_the_odds_of_both_bets_are_fair_at_best(scale: float) -> None:
     """Exactly: against a healthy learner where it earns the floor, and against silence where there is silence."""
-    floor, people, wide = 0.2, 300, int(60 * max(1.0, scale))
+    floor, users, wide = 0.2, 300, int(60 * max(1.0, scale))
     z = np.arange(-wide, wide + 1)
     tail = np.exp(-np.abs(z) / scale)
     tail /= tail.sum()
-    chances = [math.comb(people, x) * floor**x * (1 - floor) ** (people - x) for x in range(people + 1)]
+    chances = [math.comb(users, x) * floor**x * (1 - floor) ** (users - x) for x in range(users + 1)]
 
     def bets(law: Floats, which: int | slice) -> Floats:
         """What stakes of 1 become on average."""
         mean = np.zeros(SIZE)[which]
         for total, chance in zip(range(-wide, len(law) - wide), law.tolist(), strict=True):
             signal = Signal(floor)
-            signal.add(total, people, people, LaplaceNoise([scale], [1], 1), drifted=False)
+            signal.add(total, users, users, LaplaceNoise([scale], [1], 1), drifted=False)
             mean = mean + chance * np.exp(signal.array[which])
         return np.asarray(mean)
 
@@ -289,9 +289,9 @@ def test_the_odds_of_both_bets_are_fair_at_best(scale: float) -> None:
 def test_random_slates_count_for_less_where_deadlines_are_in_seconds_too() -> None:
     """Batches end while slates are still random: nothing is published before a deadline passes."""
     now = [0.0]
-    patience = Patience(seconds=10, in_flight=2_000, usually=600, clock=lambda: now[0])
-    setting = Setting(40, 4, 20_000, "full", patience=patience)
-    learner = make("private", setting, coins=SeededCoins(1))
+    feedback_window = FeedbackWindow(seconds=10, in_flight=2_000, expected_pending=600, clock=lambda: now[0])
+    setting = Setting(40, 4, 20_000, "full", feedback_window=feedback_window)
+    learner = make("private", setting, rng=SeededSource(1))
     learner.choose_many(1_000)
     now[0] = 11.0
     learner.choose()
@@ -311,18 +311,18 @@ def test_rounds_that_cannot_count_are_expected_to_earn_nothing(name: str) -> Non
     """One user has all rounds but the first few, and only the first of them counts."""
     few, rounds = 5, 2_000
     learner = made(name, rounds)
-    persons = [*map(str, range(few)), *["ada"] * (rounds - few)]
-    learner.replay(PEOPLE[:rounds], persons=persons)
+    user_ids = [*map(str, range(few)), *["ada"] * (rounds - few)]
+    learner.replay(USERS[:rounds], user_ids=user_ids)
     assert learner.health.rounds > rounds // 2
     assert 0 < learner.health.answers <= few + 1
 
 
-def false_alarm(mean: float, floor: float, releases: int, people: int, scale: float) -> tuple[float, float]:
+def false_alarm(mean: float, floor: float, releases: int, users: int, scale: float) -> tuple[float, float]:
     """Exactly, for discrete Laplace noise on a binomial: how likely an alarm ever is, and "ok" ever is."""
     ticks, wide = 1, int(25 * scale)
-    values = np.arange(-wide, people + wide + 1)
+    values = np.arange(-wide, users + wide + 1)
     tail = np.exp(-np.abs(np.arange(-wide, wide + 1)) / scale)
-    chances = [math.comb(people, x) * mean**x * (1 - mean) ** (people - x) for x in range(people + 1)]
+    chances = [math.comb(users, x) * mean**x * (1 - mean) ** (users - x) for x in range(users + 1)]
     law = np.convolve(chances, tail / tail.sum())
     likely, alarms, oks = {b"": (1.0, Signal(floor))}, 0.0, 0.0
     for _ in range(releases):
@@ -334,7 +334,7 @@ def false_alarm(mean: float, floor: float, releases: int, people: int, scale: fl
                 continue
             later = Signal(floor)
             later.array[:] = signal.array
-            later.add(value, people, people, LaplaceNoise([scale], [1], ticks), drifted=False)
+            later.add(value, users, users, LaplaceNoise([scale], [1], ticks), drifted=False)
             if later.state != "too early to tell":
                 alarms += chance * more * (later.state == "no signal")
                 oks += chance * more * (later.state == "ok")
@@ -346,9 +346,9 @@ def false_alarm(mean: float, floor: float, releases: int, people: int, scale: fl
 
 
 def test_a_false_alarm_is_as_rare_as_is_proved() -> None:
-    floor, people, scale = 0.9, 8, 1.0
-    healthy, _ = false_alarm(floor, floor, 2, people, scale)
-    silent, wrong = false_alarm(0.0, floor, 2, people, scale)
+    floor, users, scale = 0.9, 8, 1.0
+    healthy, _ = false_alarm(floor, floor, 2, users, scale)
+    silent, wrong = false_alarm(0.0, floor, 2, users, scale)
     assert 0 < healthy <= math.exp(-SURE)
     assert wrong <= math.exp(-SURE)
     assert silent > 100 * healthy, "and silence is noticed"
@@ -386,7 +386,7 @@ def test_drift_is_said_until_there_is_a_signal_again() -> None:
 # Over many runs.
 
 
-STREAMS: dict[str, Callable[[], People]] = {
+STREAMS: dict[str, Callable[[], Users]] = {
     "msweb": lambda: msweb()[:3000],
     "msweb, later": lambda: msweb()[5000:13_000],
     "taste groups, few items": lambda: taste_groups(3000, 12, groups=4, items_per_group=5, seed=1),
@@ -403,12 +403,12 @@ RUNS = {"groceries": 2, "movielens": 2, "uber": 2}
 @pytest.mark.parametrize("stream", [pytest.param(name, marks=needs(name)) for name in STREAMS])
 def test_no_healthy_run_of_three_thousand_is_called_silent(stream: str) -> None:
     """H2 allows three; of 3,756 runs of the streams that we have there was none when this was written."""
-    people, result = STREAMS[stream](), list[str]()
-    slots = 3 if people.n_items == 12 else 5
+    users, result = STREAMS[stream](), list[str]()
+    slots = 3 if users.n_items == 12 else 5
     runs = itertools.product(PUBLISHING.items(), (0.1, 0.3, 1.0, 3.0, 10.0), range(RUNS.get(stream, 38)))
     for (name, feedback), epsilon, seed in runs:
-        setting = Setting(people.n_items, slots, len(people), feedback, epsilon, 1e-6)  # type: ignore[arg-type]
-        learner = LEARNERS[name].for_setting(setting, coins=SeededCoins(seed))
-        learner.replay(people)
+        setting = Setting(users.n_items, slots, len(users), feedback, epsilon, 1e-6)  # type: ignore[arg-type]
+        learner = LEARNERS[name].for_setting(setting, rng=SeededSource(seed))
+        learner.replay(users)
         result.append("warned" if signal_of(learner).warned else learner.health.state)
     assert set(result) <= {"ok", "too early to tell", "drift"}

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import LEARNERS, NoisyOr, Oracle, SeededCoins, Setting, person
+from diminuendo import LEARNERS, NoisyOr, Oracle, SeededSource, Setting, user
 from diminuendo.errors import InvalidInput, OutOfRange, OverBudget, WrongFeedback
 from diminuendo.learners import EpochGreedy, OverlapGreedy
-from diminuendo.objectives.person import Person
+from diminuendo.objectives.user import User
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.process_guard import ProcessGuard
 from diminuendo.streams import taste_groups
 
-PEOPLE = taste_groups(120, 8, groups=2, items_per_group=3, seed=1)
+USERS = taste_groups(120, 8, groups=2, items_per_group=3, seed=1)
 BUDGET = Budget(1.0, 1e-6, accountant="continuous-gaussian")
 PRIVATE = [entry for entry in LEARNERS.values() if entry.private and "full" in entry.reads]
 
@@ -27,7 +27,7 @@ PRIVATE = [entry for entry in LEARNERS.values() if entry.private and "full" in e
 def made(kind: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)
-        return kind.for_setting(Setting(8, 2, 120, "full", 1.0, 1e-6), coins=SeededCoins(1))
+        return kind.for_setting(Setting(8, 2, 120, "full", 1.0, 1e-6), rng=SeededSource(1))
 
 
 @pytest.mark.parametrize("kind", PRIVATE, ids=lambda kind: kind.name)
@@ -36,12 +36,12 @@ def test_a_replay_that_fails_in_its_midst_is_not_taken_up_again(
 ) -> None:
     """Their answers may have been counted, and their rounds not: a second try could count them twice."""
     learner = made(kind)
-    learner.replay(PEOPLE[:20])
+    learner.replay(USERS[:20])
     monkeypatch.setattr(learner._frame.decisions, "pass_by", lambda *rows: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        learner.replay(PEOPLE[20:40])
+        learner.replay(USERS[20:40])
     monkeypatch.undo()
-    for again in (learner.choose, learner.snapshot, lambda: learner.replay(PEOPLE[20:40])):
+    for again in (learner.choose, learner.snapshot, lambda: learner.replay(USERS[20:40])):
         with pytest.raises(InvalidInput, match="restore"):
             again()
 
@@ -67,15 +67,15 @@ def test_what_publishes_may_be_tried_again_unless_it_was_stopped() -> None:
 
 
 def refuses_until_restored(learner: Any) -> None:
-    for again in (learner.choose, learner.snapshot, lambda: learner.replay(PEOPLE[:1])):
+    for again in (learner.choose, learner.snapshot, lambda: learner.replay(USERS[:1])):
         with pytest.raises(InvalidInput, match="restore"):
             again()
 
 
 def test_ctrl_c_in_a_replay_is_the_end_until_a_snapshot_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     learner, whole = made(OverlapGreedy), made(OverlapGreedy)
-    expected = whole.replay(PEOPLE)
-    learner.replay(PEOPLE[:20])
+    expected = whole.replay(USERS)
+    learner.replay(USERS[:20])
     snapshot, ledger = learner.snapshot(), learner.ledger
     memory = learner.policy._memory
 
@@ -84,12 +84,12 @@ def test_ctrl_c_in_a_replay_is_the_end_until_a_snapshot_is_restored(monkeypatch:
 
     monkeypatch.setattr(memory, "keep_rows", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        learner.replay(PEOPLE[20:])
+        learner.replay(USERS[20:])
     monkeypatch.undo()
     refuses_until_restored(learner)
-    again = OverlapGreedy.restore(snapshot, ledger=ledger, coins=SeededCoins(1))
+    again = OverlapGreedy.restore(snapshot, ledger=ledger, rng=SeededSource(1))
     assert again.rounds == 20
-    assert len(again.replay(PEOPLE[20:])) == len(expected) - 20
+    assert len(again.replay(USERS[20:])) == len(expected) - 20
 
 
 def failing(method: Any, at: int) -> Any:
@@ -109,14 +109,14 @@ def failing(method: Any, at: int) -> Any:
 def test_a_release_that_failed_anywhere_goes_on(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that is full once changes nothing: the same slates, everything drawn once."""
     whole, broken = made(OverlapGreedy), made(OverlapGreedy)
-    expected = whole.replay(PEOPLE)
+    expected = whole.replay(USERS)
     ledger, other = (one.policy._memory._values.ledger for one in (broken, whole))
     kept = ledger._kept
     monkeypatch.setattr(kept, "once", failing(kept.once, at))
     with pytest.raises(OSError, match="disk full"):
-        broken.replay(PEOPLE)
+        broken.replay(USERS)
     done = broken.rounds
-    slates = broken.replay(PEOPLE[done:])
+    slates = broken.replay(USERS[done:])
     np.testing.assert_array_equal(slates, expected[done:])
     assert [entry.name for entry in ledger.drawn] == [entry.name for entry in other.drawn]
     assert broken.policy._position.array.tolist() == whole.policy._position.array.tolist()
@@ -139,12 +139,12 @@ def test_what_is_kept_was_drawn_even_if_it_was_not_entered(tmp_path: Path) -> No
 
         monkey.setattr(ledger, "_write", crash)
         with pytest.raises(SystemError):
-            learner.replay(PEOPLE)
+            learner.replay(USERS)
         rounds = learner.rounds
         assert lines
     with Ledger.open(tmp_path / "ledger") as ledger:
         again = OverlapGreedy.restore(snapshot, ledger=ledger)
-        again.replay(PEOPLE)
+        again.replay(USERS)
         names = [entry.name for entry in ledger.drawn]
         release = lines[0].removesuffix(".row0000")
         assert [name for name in names if name.startswith(release)] == [
@@ -158,27 +158,27 @@ def test_items_that_retired_after_the_snapshot(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "ledger", BUDGET) as ledger:
         learner = OverlapGreedy(8, 3, horizon=120, epsilon=1.0, delta=1e-6, ledger=ledger)
         snapshot = learner.snapshot()
-        first = learner.replay(PEOPLE[:60])
+        first = learner.replay(USERS[:60])
     with Ledger.open(tmp_path / "ledger") as ledger:
         again = OverlapGreedy.restore(snapshot, ledger=ledger)
         again.retire(set(first[-1].tolist()))
-        second = again.replay(PEOPLE)
+        second = again.replay(USERS)
         assert not np.isin(second, first[-1]).any()
 
 
-def test_an_answer_that_poses_as_a_person_is_refused_at_the_door() -> None:
-    class Posing(Person):
+def test_an_answer_that_poses_as_a_user_is_refused_at_the_door() -> None:
+    class Posing(User):
         pass
 
-    real = person(NoisyOr(), {1: 0.5}, n_items=8)
+    real = user(NoisyOr(), {1: 0.5}, n_items=8)
     posing, astray = (
         Posing(real.family, 8, real.table, 0),
-        Person(real.family, 8, real.table, "0"),  # type: ignore[arg-type]
+        User(real.family, 8, real.table, "0"),  # type: ignore[arg-type]
     )
     for kind in PRIVATE:
         learner = made(kind)
         for answer in (posing, astray):
-            with pytest.raises(WrongFeedback, match="Person"):
+            with pytest.raises(WrongFeedback, match="User"):
                 learner.observe(learner.choose(), answer)
 
 
@@ -213,7 +213,7 @@ def test_ctrl_c_in_a_release_is_the_end_until_a_snapshot_is_restored(
 ) -> None:
     learner = made(OverlapGreedy)
     while not learner.due():
-        learner.observe(learner.choose(), PEOPLE[learner.rounds - 1])
+        learner.observe(learner.choose(), USERS[learner.rounds - 1])
     monkeypatch.setattr(learner.policy._shown, "take", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         learner.release() if explicit else learner.choose()
@@ -235,9 +235,9 @@ def test_a_release_that_fails_at_its_end_counts_answers_once(monkeypatch: pytest
 
     monkeypatch.setattr(policy, "_next_menu", fails)
     with pytest.raises(OSError, match="no room"):
-        failing_once.replay(PEOPLE)
-    failing_once.replay(PEOPLE[failing_once.rounds :])
-    whole.replay(PEOPLE)
+        failing_once.replay(USERS)
+    failing_once.replay(USERS[failing_once.rounds :])
+    whole.replay(USERS)
     np.testing.assert_array_equal(failing_once.policy._shown.picker.gains, whole.policy._shown.picker.gains)
     assert failing_once.snapshot() == whole.snapshot()
 
@@ -245,10 +245,10 @@ def test_a_release_that_fails_at_its_end_counts_answers_once(monkeypatch: pytest
 def test_ctrl_c_at_the_end_of_an_epoch_is_the_end_until_a_snapshot_is_restored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    learner = EpochGreedy(8, 2, horizon=120, epsilon=4.0, epoch=20, coins=SeededCoins(1))
-    learner.replay(PEOPLE[:20])
-    people = learner.policy._people  # type: ignore[attr-defined]
-    monkeypatch.setattr(people, "forget", lambda before: signal.raise_signal(signal.SIGINT))
+    learner = EpochGreedy(8, 2, horizon=120, epsilon=4.0, epoch=20, rng=SeededSource(1))
+    learner.replay(USERS[:20])
+    users = learner.policy._users  # type: ignore[attr-defined]
+    monkeypatch.setattr(users, "forget", lambda before: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         learner.choose()
     monkeypatch.undo()
@@ -256,9 +256,9 @@ def test_ctrl_c_at_the_end_of_an_epoch_is_the_end_until_a_snapshot_is_restored(
 
 
 def test_tastes_have_changed_as_before_a_crash_whoever_comes_after_it(tmp_path: Path) -> None:
-    """What a payoff is divided by depends on who comes; what was charged for the next release does not any more."""
+    """What a reward is divided by depends on who comes; what was charged for the next release does not any more."""
     rounds, budget = 600, Budget(50.0, 1e-6, accountant="continuous-gaussian")
-    people = taste_groups(rounds, 8, groups=2, items_per_group=2, seed=1)
+    users = taste_groups(rounds, 8, groups=2, items_per_group=2, seed=1)
     with Ledger.open(tmp_path / "ledger", budget) as ledger:
         learner: Any = OverlapGreedy(8, 3, horizon=rounds, epsilon=50.0, delta=1e-6, ledger=ledger)
         snapshot = learner.snapshot()
@@ -268,7 +268,7 @@ def test_tastes_have_changed_as_before_a_crash_whoever_comes_after_it(tmp_path: 
                 earlier, snapshot = snapshot, learner.snapshot()
             decision = learner.choose()
             wants_nothing = Oracle(lambda items: 0.0, 8)
-            learner.observe(decision, people[learner.rounds] if learner.rounds < 300 else wants_nothing)
+            learner.observe(decision, users[learner.rounds] if learner.rounds < 300 else wants_nothing)
         changed = learner.policy._position.memory_begins
     with Ledger.open(tmp_path / "ledger") as ledger:
         again: Any = OverlapGreedy.restore(earlier, ledger=ledger)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import LEARNERS, Learner, SeededCoins, Setting, restore
+from diminuendo import LEARNERS, Learner, SeededSource, Setting, restore
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners import with_variants
-from diminuendo.learners.base.patience import Patience
+from diminuendo.learners.base.feedback_window import FeedbackWindow
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.replay import loop, replay
 from diminuendo.streams import taste_groups
@@ -19,16 +19,16 @@ from diminuendo.types import FEEDBACKS, NEVER, Decision, FeedbackKind, Ints, Ite
 from tests.kit.slow import mostly_slow
 
 N_ITEMS, SLOTS, ROUNDS = 8, 3, 600
-PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=4)
+USERS = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=4)
 
 
-def fresh(name: str, patience: Any, seed: int = 3) -> tuple[Learner, FeedbackKind]:
+def fresh(name: str, feedback_window: Any, seed: int = 3) -> tuple[Learner, FeedbackKind]:
     entry = LEARNERS[name]
     feedback = next(kind for kind in FEEDBACKS if kind in entry.reads)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)  # the paper's constants for so few rounds
-        setting = Setting(N_ITEMS, SLOTS, ROUNDS, feedback, epsilon=4.0, patience=patience)
-        return entry.for_setting(setting, coins=SeededCoins(seed)), feedback
+        setting = Setting(N_ITEMS, SLOTS, ROUNDS, feedback, epsilon=4.0, feedback_window=feedback_window)
+        return entry.for_setting(setting, rng=SeededSource(seed)), feedback
 
 
 BATCHED = [
@@ -39,10 +39,10 @@ BATCHED = [
 """Learners that publish in batches, blocks or epochs."""
 PRIVATE = [name for name, entry in LEARNERS.items() if entry.private]
 QUICK = ("overlap-greedy", "lazy-hedge", "slate-clicks")
-"""Of these every run tries one that keeps people, one that adds them up and one that counts slates."""
+"""Of these every run tries one that keeps users, one that adds them up and one that counts slates."""
 
 
-def lateness(kind: str) -> Ints:
+def delays(kind: str) -> Ints:
     """How late everybody answers; some at their very deadline, where 40 rounds are waited, and some just after it."""
     rng = np.random.default_rng(6)
     if kind == "all alike":
@@ -52,21 +52,21 @@ def lateness(kind: str) -> Ints:
     return np.where(rng.random(ROUNDS) < 0.3, NEVER, spread) if kind == "some never" else spread
 
 
-def looped(name: str, patience: Any, late: Ints | None) -> Items:
-    learner, feedback = fresh(name, patience)
-    return loop(learner, PEOPLE, feedback, late=late)
+def looped(name: str, feedback_window: Any, delay: Ints | None) -> Items:
+    learner, feedback = fresh(name, feedback_window)
+    return loop(learner, USERS, feedback, delay=delay)
 
 
 @pytest.mark.parametrize("kind", mostly_slow(["all alike", "out of order", "some never"], ["some never"]))
 @pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
 def test_a_replay_with_late_answers_is_the_loop(name: str, kind: str) -> None:
-    late = lateness(kind)
+    delay = delays(kind)
     learner, feedback = fresh(name, 40)
-    np.testing.assert_array_equal(replay(learner, PEOPLE, feedback, late=late), looped(name, 40, late))
+    np.testing.assert_array_equal(replay(learner, USERS, feedback, delay=delay), looped(name, 40, delay))
 
 
 @pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
-def test_when_people_answer_makes_no_difference_before_the_deadline(name: str) -> None:
+def test_when_users_answer_makes_no_difference_before_the_deadline(name: str) -> None:
     at_once = looped(name, 40, None)
     np.testing.assert_array_equal(looped(name, 40, np.random.default_rng(1).integers(0, 41, ROUNDS)), at_once)
     np.testing.assert_array_equal(looped(name, 40, np.full(ROUNDS, 40)), at_once)
@@ -76,7 +76,7 @@ def test_when_people_answer_makes_no_difference_before_the_deadline(name: str) -
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_a_private_learner_waits_as_long_as_its_setting_says(name: str) -> None:
-    assert fresh(name, 7)[0].patience.rounds == 7
+    assert fresh(name, 7)[0].feedback_window.rounds == 7
 
 
 @pytest.mark.parametrize("further", [3, 4])
@@ -90,26 +90,26 @@ def test_pure_experts_learn_from_late_answers_as_from_others(further: int) -> No
     assert (learner.snapshot() != before) == (further == 3)
 
 
-@pytest.mark.parametrize("patience", [0, 1, 7])
+@pytest.mark.parametrize("feedback_window", [0, 1, 7])
 @pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
 def test_an_answer_is_in_time_when_exactly_as_many_further_rounds_were_chosen(
-    name: str, patience: int
+    name: str, feedback_window: int
 ) -> None:
-    for further in (patience, patience + 1):
-        learner, feedback = fresh(name, patience)
+    for further in (feedback_window, feedback_window + 1):
+        learner, feedback = fresh(name, feedback_window)
         first = learner.choose()
         for _ in range(further):
             learner.choose()
         before = learner.snapshot()
         learner.observe(first, _said(feedback, 0, first))
-        assert (learner.snapshot() == before) == (further > patience)
+        assert (learner.snapshot() == before) == (further > feedback_window)
 
 
 @pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
 def test_an_answer_counts_at_the_very_end_of_its_time(name: str) -> None:
     for seconds, counts in ((10.0, True), (10.5, False)):
         clock = Clock()
-        learner, feedback = fresh(name, Patience(seconds=10, clock=clock))
+        learner, feedback = fresh(name, FeedbackWindow(seconds=10, clock=clock))
         first = learner.choose()
         clock.now += seconds
         assert learner._frame.settled == int(not counts)
@@ -134,8 +134,8 @@ def test_a_snapshot_between_slate_and_answer(name: str) -> None:
     for t in range(ROUNDS // 2):
         for learner in (whole, cut):
             _answered(learner, feedback, t)
-    resumed = LEARNERS[name].restore(cut.snapshot(), coins=SeededCoins(99))
-    assert resumed.patience == whole.patience
+    resumed = LEARNERS[name].restore(cut.snapshot(), rng=SeededSource(99))
+    assert resumed.feedback_window == whole.feedback_window
     assert resumed.rounds == whole.rounds
     for t in range(ROUNDS // 2, ROUNDS):
         _answered(resumed, feedback, t)
@@ -149,8 +149,8 @@ def _answered(learner: Learner, feedback: FeedbackKind, t: int, *, release: bool
 
 def _said(feedback: FeedbackKind, t: int, decision: Decision) -> Any:
     if feedback == "click":
-        return PEOPLE.click(t, decision.slate)
-    return PEOPLE[t] if feedback == "full" else PEOPLE[t].value(decision.slate)
+        return USERS.click(t, decision.slate)
+    return USERS[t] if feedback == "full" else USERS[t].value(decision.slate)
 
 
 class Clock:
@@ -166,7 +166,9 @@ class Clock:
 @pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
 def test_a_deadline_in_seconds_is_one_in_rounds_when_rounds_are_a_second_apart(name: str) -> None:
     clock, shown = Clock(), []
-    learner, feedback = fresh(name, Patience(seconds=39, in_flight=40, usually=39, clock=clock))
+    learner, feedback = fresh(
+        name, FeedbackWindow(seconds=39, in_flight=40, expected_pending=39, clock=clock)
+    )
     in_rounds = looped(name, 39, None)
     for t in range(ROUNDS):
         _answered(learner, feedback, t)
@@ -177,7 +179,7 @@ def test_a_deadline_in_seconds_is_one_in_rounds_when_rounds_are_a_second_apart(n
 
 def test_time_that_goes_backwards_settles_nothing_twice() -> None:
     clock = Clock()
-    learner, _ = fresh("slate-clicks", Patience(seconds=10, clock=clock))
+    learner, _ = fresh("slate-clicks", FeedbackWindow(seconds=10, clock=clock))
     first = learner.choose()
     clock.now += 11
     assert learner._frame.settled == 1
@@ -193,7 +195,7 @@ def test_an_answer_does_not_move_the_clock(name: str) -> None:
 
     def public(answers: bool) -> list[Any]:
         clock, seen = Clock(), list[Any]()
-        learner, feedback = fresh(name, Patience(seconds=50, in_flight=400, clock=clock))
+        learner, feedback = fresh(name, FeedbackWindow(seconds=50, in_flight=400, clock=clock))
         for t in range(ROUNDS // 2):
             decision = learner.choose()
             if t == ROUNDS // 3:
@@ -214,7 +216,7 @@ class Fails(Exception):
 def test_a_clock_that_fails_gives_nobody_a_second_answer() -> None:
     """The next round takes the place of one that was answered, and then does not come about."""
     clock = Clock()
-    learner, _ = fresh("slate-totals", Patience(seconds=50, in_flight=2, clock=clock))
+    learner, _ = fresh("slate-totals", FeedbackWindow(seconds=50, in_flight=2, clock=clock))
     decisions = learner._frame.decisions
     first = learner.choose()
     learner.observe(first, 1.0)
@@ -224,10 +226,13 @@ def test_a_clock_that_fails_gives_nobody_a_second_answer() -> None:
     def failing() -> float:
         raise Fails
 
-    patience, decisions.patience = decisions.patience, Patience(seconds=50, in_flight=2, clock=failing)
+    feedback_window, decisions.feedback_window = (
+        decisions.feedback_window,
+        FeedbackWindow(seconds=50, in_flight=2, clock=failing),
+    )
     with pytest.raises(Fails):
         decisions.add(row, np.full(3, -1, dtype=np.int32))
-    decisions.patience = patience
+    decisions.feedback_window = feedback_window
     assert decisions.find(first) is None
 
 
@@ -235,7 +240,7 @@ def test_a_clock_that_fails_gives_nobody_a_second_answer() -> None:
 def test_a_snapshot_may_be_read_long_after_it_was_written(name: str) -> None:
     """By then every deadline has passed, and what was not due is."""
     clock = Clock()
-    learner, feedback = fresh(name, Patience(seconds=500, in_flight=ROUNDS, clock=clock))
+    learner, feedback = fresh(name, FeedbackWindow(seconds=500, in_flight=ROUNDS, clock=clock))
     for t in range(ROUNDS // 2):
         _answered(learner, feedback, t)
     clock.now += 1000
@@ -246,44 +251,44 @@ def test_a_snapshot_may_be_read_long_after_it_was_written(name: str) -> None:
 
 
 def test_a_snapshot_that_waits_in_seconds_asks_for_a_clock() -> None:
-    learner, _ = fresh("slate-clicks", Patience(seconds=10, clock=Clock()))
+    learner, _ = fresh("slate-clicks", FeedbackWindow(seconds=10, clock=Clock()))
     with pytest.raises(InvalidInput, match=r"restore\(snapshot, clock=time.time\)"):
         restore(learner.snapshot())
 
 
 def test_more_in_flight_than_was_said_settles_the_oldest() -> None:
-    learner, _ = fresh("slate-clicks", Patience(seconds=10, in_flight=5, clock=Clock()))
+    learner, _ = fresh("slate-clicks", FeedbackWindow(seconds=10, in_flight=5, clock=Clock()))
     for _ in range(8):
         learner.choose()
     assert learner._frame.settled == 3
 
 
 @pytest.mark.parametrize(
-    "patience",
+    "feedback_window",
     [
         {"rounds": -1},
         {"rounds": 2.5},
         {"rounds": 3, "seconds": 4},
         {"seconds": 0, "clock": Clock()},
         {"seconds": 4},
-        {"answering": 0},
-        {"answering": 1.5},
+        {"response_rate": 0},
+        {"response_rate": 1.5},
         {"clock": 7},
     ],
 )
-def test_what_patience_cannot_be(patience: dict[str, Any]) -> None:
+def test_what_feedback_window_cannot_be(feedback_window: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        Patience(**patience)
+        FeedbackWindow(**feedback_window)
 
 
 def test_seconds_cannot_be_replayed() -> None:
-    learner, _ = fresh("epoch-greedy", Patience(seconds=3, clock=Clock()))
+    learner, _ = fresh("epoch-greedy", FeedbackWindow(seconds=3, clock=Clock()))
     with pytest.raises(InvalidInput, match="patience in rounds"):
-        learner.replay(PEOPLE)
+        learner.replay(USERS)
 
 
-def test_lateness_without_patience_is_looped() -> None:
+def test_lateness_without_feedback_window_is_looped() -> None:
     learner, feedback = fresh("epoch-greedy", None)
     with pytest.raises(InvalidInput, match="loop"):
-        learner.replay(PEOPLE, late=np.full(ROUNDS, 3))
-    assert len(replay(learner, PEOPLE, feedback, late=np.full(ROUNDS, 3))) == ROUNDS
+        learner.replay(USERS, delay=np.full(ROUNDS, 3))
+    assert len(replay(learner, USERS, feedback, delay=np.full(ROUNDS, 3))) == ROUNDS

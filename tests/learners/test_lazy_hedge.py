@@ -20,7 +20,7 @@ import pytest
 import scipy.stats
 
 import diminuendo as dim
-from diminuendo import Functions, NoisyOr, Oracle, People, SeededCoins
+from diminuendo import Functions, NoisyOr, Oracle, SeededSource, Users
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners import LazyHedge
 from diminuendo.learners.base.frame import Frame
@@ -32,7 +32,7 @@ from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
 from diminuendo.types import Ints
-from tests.kit.enumeration import Law, Person, Stream, all_people, covering_people, mask, unit, worst
+from tests.kit.enumeration import Law, Stream, User, all_users, covering_users, mask, unit, worst
 from tests.kit.slow import rows_mostly_slow
 
 ROUNDING = 1e-12
@@ -63,7 +63,7 @@ def run_law(
     branches: list[Any] = [((), 1.0, ((0.0,) * n,) * k, None)]
     begin = 0
     for size in sizes[:-1]:
-        people, begin = stream[begin : begin + size], begin + size
+        users, begin = stream[begin : begin + size], begin + size
         grown = []
         for seen, chance, totals, held in branches:
             shown = first if held is None else slate_of(held, n)
@@ -71,7 +71,7 @@ def run_law(
                 [
                     sum(
                         0.0 if f is None else unit(f[mask((*shown[:i], a))] - f[mask(shown[:i])])
-                        for f in people
+                        for f in users
                     )
                     if a not in shown[:i]
                     else 0.0
@@ -104,7 +104,7 @@ def run_law(
 def made(
     n: int, k: int, plan: LazyPlan, budget: Budget = HUGE, ledger: Ledger | None = None, seed: int = 1
 ) -> Any:
-    frame = Frame("lazy-hedge", n, k, horizon=plan.rounds, coins=SeededCoins(seed), ledger=ledger)
+    frame = Frame("lazy-hedge", n, k, horizon=plan.rounds, rng=SeededSource(seed), ledger=ledger)
     return Learner(LazyPolicy(frame, budget, plan, Ledger(budget) if ledger is None else ledger))
 
 
@@ -136,20 +136,20 @@ class Tree:
             yield
 
 
-def answer(person: Person, n: int) -> Oracle:
-    assert person is not None
-    return Oracle(lambda chosen: person[mask(chosen)], n)
+def answer(user: User, n: int) -> Oracle:
+    assert user is not None
+    return Oracle(lambda chosen: user[mask(chosen)], n)
 
 
-def law_of(stream: Stream, n: int, k: int, plan: LazyPlan, late: frozenset[int] = frozenset()) -> Law:
-    """Along every path. Whoever is `late` answers when her batch is over; everybody else answers twice."""
+def law_of(stream: Stream, n: int, k: int, plan: LazyPlan, delay: frozenset[int] = frozenset()) -> Law:
+    """Along every path. Whoever is `delay` answers when her batch is over; everybody else answers twice."""
     law: Law = {}
     ends, todo = plan.schedule.ends, list[tuple[int, ...]]([()])
     while todo:
         tree, learner = Tree(todo.pop()), made(n, k, plan)
         seen, waiting = list[Any](), list[tuple[Any, Oracle]]()
         with tree.falling(), np.errstate(all="ignore"):
-            for t, person in enumerate(stream):
+            for t, user in enumerate(stream):
                 decision = learner.choose()
                 if t in ends:
                     items = learner.policy.experts
@@ -158,10 +158,10 @@ def law_of(stream: Stream, n: int, k: int, plan: LazyPlan, late: frozenset[int] 
                     for old, said in waiting:
                         learner.observe(old, said)
                     waiting = []
-                if person is not None and t in late:
-                    waiting.append((decision, answer(person, n)))
-                elif person is not None:
-                    learner.observe(decision, answer(person, n))
+                if user is not None and t in delay:
+                    waiting.append((decision, answer(user, n)))
+                elif user is not None:
+                    learner.observe(decision, answer(user, n))
                     learner.observe(decision, answer((1.0,) * 2**n, n))
         law[tuple(seen)] = law.get(tuple(seen), 0.0) + tree.chance
         for place in range(len(tree.path), len(tree.options)):
@@ -175,16 +175,16 @@ def first_slate(n: int, k: int, plan: LazyPlan) -> tuple[int, ...]:
     return tuple(made(n, k, plan).choose().slate)
 
 
-def random_people(count: int, n: int, seed: int) -> list[Person]:
+def random_users(count: int, n: int, seed: int) -> list[User]:
     """Any functions at all, some values out of range or missing, and somebody who does not answer."""
     random = np.random.default_rng(seed)
-    people: list[Person] = [None]
+    users: list[User] = [None]
     for _ in range(count - 1):
         f = random.uniform(-0.5, 1.5, size=1 << n)
         f[random.random(1 << n) < 0.1] = np.nan
         f[0] = 0.0
-        people.append(tuple(float(value) for value in f))
-    return [people[place] for place in random.permutation(count)]
+        users.append(tuple(float(value) for value in f))
+    return [users[place] for place in random.permutation(count)]
 
 
 QUICK_LAWS = [(2, 1, 4, 4), (3, 1, 5, 3), (2, 2, 6, 3)]
@@ -197,10 +197,10 @@ QUICK_LAWS = [(2, 1, 4, 4), (3, 1, 5, 3), (2, 2, 6, 3)]
 def test_the_learner_has_the_law_of_its_definition(n: int, k: int, rounds: int, batches: int) -> None:
     for seed in range(3):
         plan = LazyPlan(n, k, rounds, batches, 0.5)
-        stream, first = tuple(random_people(rounds, n, seed)), first_slate(n, k, plan)
+        stream, first = tuple(random_users(rounds, n, seed)), first_slate(n, k, plan)
         if (n, k) == (2, 1):
             object.__setattr__(plan, "most", 2)  # so that the limit is met
-        if k > 1:  # in the first batch slates differ: only the first person speaks
+        if k > 1:  # in the first batch slates differ: only the first user speaks
             stream = (stream[0], *(None,) * (plan.schedule.sizes[0] - 1), *stream[plan.schedule.sizes[0] :])
         result = law_of(stream, n, k, plan)
         known = run_law(stream, n, plan.schedule.sizes, plan.rate, plan.most, first)
@@ -213,9 +213,9 @@ def test_the_learner_has_the_law_of_its_definition(n: int, k: int, rounds: int, 
 
 def test_who_answers_when_her_batch_is_over_has_said_nothing() -> None:
     plan = LazyPlan(2, 1, 4, 4, 0.5)
-    stream = tuple(covering_people(2))
+    stream = tuple(covering_users(2))
     silent = (stream[0], None, *stream[2:])
-    result, known = law_of(stream, 2, 1, plan, late=frozenset({1})), law_of(silent, 2, 1, plan)
+    result, known = law_of(stream, 2, 1, plan, delay=frozenset({1})), law_of(silent, 2, 1, plan)
     assert result == pytest.approx(known, abs=ROUNDING)
     assert result != pytest.approx(law_of(stream, 2, 1, plan), abs=1e-3), "or it would not be noticed"
 
@@ -223,7 +223,7 @@ def test_who_answers_when_her_batch_is_over_has_said_nothing() -> None:
 def test_its_item_has_the_law_of_hedge() -> None:
     """Theorem Z1, by the definition: after each batch the item of an expert is distributed as that of Hedge."""
     n, sizes, rate = 3, (1, 3, 2, 1), 0.8
-    stream = tuple(random_people(sum(sizes), n, 5))
+    stream = tuple(random_users(sum(sizes), n, 5))
     law, totals, begin = run_law(stream, n, sizes, rate, 9, (0,)), np.zeros(n), 0
     for batch, size in enumerate(sizes[:-1]):
         for f in stream[begin : begin + size]:
@@ -259,8 +259,8 @@ def test_no_stream_is_worse_than_claimed(
     n: int, k: int, sizes: tuple[int, ...], rate: float, most: int
 ) -> None:
     rho, event = claimed(n, k, sizes, rate, most)
-    people: list[Person] = [*all_people(n, largest=k)] if k == 1 else [None, *covering_people(2)]
-    choices = [people] * (sum(sizes) - sizes[-1]) + [people[:1]] * sizes[-1]
+    users: list[User] = [*all_users(n, largest=k)] if k == 1 else [None, *covering_users(2)]
+    choices = [users] * (sum(sizes) - sizes[-1]) + [users[:1]] * sizes[-1]
     first = (0,) if k == 1 else (0, 1)
     epsilons = [0.0, 0.25, 0.5, 1.0]
     result = worst(lambda stream: run_law(stream, n, sizes, rate, most, first), choices, epsilons)
@@ -270,11 +270,11 @@ def test_no_stream_is_worse_than_claimed(
     assert result.ratio(rho) > 0.2, "the claim is not far from the truth"
 
 
-def test_coins_that_come_up_for_nothing_are_needed() -> None:
+def test_rng_that_come_up_for_nothing_are_needed() -> None:
     """With losses 1 - gain an item that gains everything never leaves: to see it leave gives somebody away."""
     law = lambda stream: run_law(stream, 2, (1, 1, 1), 0.1, 9, (0,), lost=1)  # noqa: E731
-    people = all_people(2, largest=1)
-    assert worst(law, [people, people, people[:1]], [1.0]).divergence[2.0] == math.inf
+    users = all_users(2, largest=1)
+    assert worst(law, [users, users, users[:1]], [1.0]).divergence[2.0] == math.inf
 
 
 def test_half_the_price_of_a_coin_would_be_noticed() -> None:
@@ -299,11 +299,11 @@ def test_half_the_price_of_a_coin_would_be_noticed() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize(("n", "k", "rounds"), [(50, 5, 100_000), (1_000, 3, 5_000), (4, 2, 3), (7, 7, 1)])
-@pytest.mark.parametrize("visits", [1, 3])
+@pytest.mark.parametrize("max_rounds_per_user", [1, 3])
 def test_a_plan_is_within_its_budget_and_uses_it(
-    n: int, k: int, rounds: int, epsilon: float, visits: int
+    n: int, k: int, rounds: int, epsilon: float, max_rounds_per_user: int
 ) -> None:
-    budget = Budget(epsilon, 1e-6, Unit(visits))
+    budget = Budget(epsilon, 1e-6, Unit(max_rounds_per_user))
     plan = lazy_plan(n, k, rounds, budget)
     cost = budget.counting.tally(plan.event).total
     assert cost <= budget.limit
@@ -311,7 +311,13 @@ def test_a_plan_is_within_its_budget_and_uses_it(
     assert cost > 0.99 * float(budget.limit) or plan.rate > 0.5 * min(1.0, freely) or rounds == 1
     assert sum(plan.schedule.sizes) == rounds
     learner = LazyHedge(
-        n, k, horizon=rounds, epsilon=epsilon, delta=1e-6, visits=visits, coins=SeededCoins(1)
+        n,
+        k,
+        horizon=rounds,
+        epsilon=epsilon,
+        delta=1e-6,
+        max_rounds_per_user=max_rounds_per_user,
+        rng=SeededSource(1),
     )
     assert learner.guarantee.epsilon <= epsilon
     assert learner.regret_bound() == plan.bound
@@ -340,12 +346,12 @@ def test_the_table_of_bounds() -> None:
     """What the page says of all of them, to the digits that it says."""
     rows = ROW.findall(PAGE.read_text())
     assert len(rows) == 10
-    for items, people, epsilon, said in rows:
-        n_items, rounds = (int(number.replace(",", "")) for number in (items, people))
+    for items, users, epsilon, said in rows:
+        n_items, rounds = (int(number.replace(",", "")) for number in (items, users))
         setting = dim.Setting(n_items, 5, rounds, "full", float(epsilon), 1e-6)
         result = []
         for name in COMPARED:
-            bound = dim.LEARNERS[name].for_setting(setting, coins=SeededCoins(1)).regret_bound(rounds)
+            bound = dim.LEARNERS[name].for_setting(setting, rng=SeededSource(1)).regret_bound(rounds)
             assert bound is not None
             result.append(bound / rounds)
         best = min(result)
@@ -371,17 +377,17 @@ def test_who_wants_an_impossible_budget_is_told() -> None:
 
 
 def lazy_hedge(n: int, k: int, *, horizon: int, epsilon: float = 2.0, seed: int = 1) -> Any:
-    return LazyHedge(n, k, horizon=horizon, epsilon=epsilon, delta=1e-6, coins=SeededCoins(seed))
+    return LazyHedge(n, k, horizon=horizon, epsilon=epsilon, delta=1e-6, rng=SeededSource(seed))
 
 
 def test_experts_draw_no_more_often_than_is_paid_for() -> None:
-    """People who always want something else: experts would draw in every batch."""
+    """Users who always want something else: experts would draw in every batch."""
     plan = LazyPlan(6, 2, 400, 200, 1.0)
     object.__setattr__(plan, "most", 20)
     learner = made(6, 2, plan)
     wants = np.arange(400) % 6
-    people = People(NoisyOr(), np.eye(6)[wants])
-    learner.replay(people)
+    users = Users(NoisyOr(), np.eye(6)[wants])
+    learner.replay(users)
     items = learner.policy.experts
     assert (items._drawn == 20).all()
     assert len(learner.policy.schedule) - 1 == items.batch
@@ -390,9 +396,9 @@ def test_experts_draw_no_more_often_than_is_paid_for() -> None:
 
 
 def test_a_slate_stays_until_a_batch_is_over() -> None:
-    people = taste_groups(3_000, 20, groups=3, items_per_group=4, seed=1)
+    users = taste_groups(3_000, 20, groups=3, items_per_group=4, seed=1)
     learner = lazy_hedge(20, 3, horizon=3_000)
-    slates, sizes = learner.replay(people), learner.policy.schedule.sizes
+    slates, sizes = learner.replay(users), learner.policy.schedule.sizes
     held = np.split(
         slates[:, 0], np.cumsum(sizes)[:-1]
     )  # the first slot shows its expert's item, whatever comes after
@@ -402,18 +408,18 @@ def test_a_slate_stays_until_a_batch_is_over() -> None:
 
 def test_what_was_published_is_published_again_after_a_crash(tmp_path: Path) -> None:
     budget = Budget(2.0, 1e-6)
-    people = taste_groups(600, 8, groups=2, items_per_group=3, seed=1)
-    made_for: dict[str, Any] = {"horizon": 600, "epsilon": 2.0, "delta": 1e-6, "coins": dim.SystemCoins()}
+    users = taste_groups(600, 8, groups=2, items_per_group=3, seed=1)
+    made_for: dict[str, Any] = {"horizon": 600, "epsilon": 2.0, "delta": 1e-6, "rng": dim.SystemSource()}
     with Ledger.open(tmp_path / "ledger", budget) as ledger:
         first: Any = LazyHedge(8, 2, ledger=ledger, **made_for)
-        first.replay(people[:100])
+        first.replay(users[:100])
         kept = first.snapshot()
-        first.replay(people[100:300])
+        first.replay(users[100:300])
         items, spent = first.policy.experts, ledger.spent()
         after = items._held.copy(), items._drawn.copy(), items.batch
     with Ledger.open(tmp_path / "ledger", budget) as ledger:
-        second: Any = LazyHedge.restore(kept, coins=dim.SystemCoins(), ledger=ledger)
-        second.replay(people[100:300])
+        second: Any = LazyHedge.restore(kept, rng=dim.SystemSource(), ledger=ledger)
+        second.replay(users[100:300])
         items = second.policy.experts
         assert items.batch == after[2] > 5
         np.testing.assert_array_equal(items._held, after[0], "as published, not drawn again")
@@ -422,10 +428,10 @@ def test_what_was_published_is_published_again_after_a_crash(tmp_path: Path) -> 
 
 
 def test_functions_say_the_same_as_rows() -> None:
-    people = taste_groups(60, 8, groups=2, items_per_group=3)
-    functions = Functions([lambda s, t=t: people[t].value(sorted(s)) for t in range(60)], 8)  # type: ignore[misc]
+    users = taste_groups(60, 8, groups=2, items_per_group=3)
+    functions = Functions([lambda s, t=t: users[t].value(sorted(s)) for t in range(60)], 8)  # type: ignore[misc]
     one, other = (made(8, 2, LazyPlan(8, 2, 60, 3, 0.1)) for _ in range(2))
-    dim.replay(one, people)
+    dim.replay(one, users)
     dim.replay(other, functions)
     mine, theirs = (each.policy.experts for each in (one, other))
     assert mine.batch == theirs.batch == 2
@@ -434,44 +440,44 @@ def test_functions_say_the_same_as_rows() -> None:
 
 def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether it failed in its draw, or after it: what was drawn is shown, and nothing is drawn twice."""
-    people, plan = taste_groups(100, 8, groups=2, items_per_group=3), LazyPlan(8, 2, 100, 5, 0.1)
+    users, plan = taste_groups(100, 8, groups=2, items_per_group=3), LazyPlan(8, 2, 100, 5, 0.1)
     for owner, name in ((lazy, "select"), (LazyPolicy, "_follow")):
         learner = made(8, 2, plan)
-        learner.replay(people[:20])
+        learner.replay(users[:20])
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, mock.Mock(side_effect=OSError("disk full")))
             with pytest.raises(OSError, match="disk full"):
                 learner.choose()
         assert learner.rounds == 20
-        slates = learner.replay(people[20:])
+        slates = learner.replay(users[20:])
         items = learner.policy.experts
         assert (learner.policy._shown, items.batch) == (4, 4)
         assert slates[-1, 0] == items._held[0]
 
 
-def regret_of(learner: Learner, people: People) -> float:
+def regret_of(learner: Learner, users: Users) -> float:
     """What the best item gains beyond those that were shown, where there is one slot."""
-    slates = learner.replay(people)[:, 0]
-    gains = np.array([[person.value([a]) for a in range(learner.n_items)] for person in people])
+    slates = learner.replay(users)[:, 0]
+    gains = np.array([[user.value([a]) for a in range(learner.n_items)] for user in users])
     return float(gains.sum(axis=0).max() - gains[np.arange(len(slates)), slates].sum())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 100.0])
 def test_streams_that_turn_are_held_to_the_bound(epsilon: float) -> None:
-    """In every batch people want the item that earned less so far: whoever follows the leader is wrong."""
+    """In every batch users want the item that earned less so far: whoever follows the leader is wrong."""
     rounds, result = 1_000, []
     for seed in range(3):
         learner = lazy_hedge(2, 1, horizon=rounds, epsilon=epsilon, seed=seed)
         sizes = learner.policy.schedule.sizes
         wants = np.concatenate([np.full(size, b % 2) for b, size in enumerate(sizes)])
         wants[: sizes[0] // 2] = 1
-        people = People(NoisyOr(), np.eye(2)[wants])
-        result.append(regret_of(learner, people))
+        users = Users(NoisyOr(), np.eye(2)[wants])
+        result.append(regret_of(learner, users))
     bound = learner.regret_bound()
     assert bound is not None
     assert np.mean(result) <= bound < rounds / 4
     if epsilon == 100.0:  # a planted fault: far above the rate that the bound is for
         fast = LazyPlan(2, 1, rounds, len(sizes), 1_000 * learner.policy.plan.rate)
         wrong = made(2, 1, fast, Budget(1e8, 1e-6))
-        assert regret_of(wrong, people) > bound, "following too fast is noticed"
+        assert regret_of(wrong, users) > bound, "following too fast is noticed"

@@ -24,7 +24,7 @@ CLICK = replace(FULL, feedback="click")
 PRIVATE = [
     (name, feedback) for name, entry in LEARNERS.items() if entry.private for feedback in sorted(entry.reads)
 ]
-WISHES = dim.person(dim.NoisyOr(), {1: 0.5, 4: 0.9}, n_items=N_ITEMS)
+WISHES = dim.user(dim.NoisyOr(), {1: 0.5, 4: 0.9}, n_items=N_ITEMS)
 
 
 def setting_for(feedback: Any) -> dim.Setting:
@@ -39,21 +39,21 @@ def test_options_reach_the_recipe() -> None:
     prior = np.linspace(0, 0.5, N_ITEMS)
     options: dict[str, Any] = {
         "prior": prior,
-        "prior_people": 7,
+        "prior_users": 7,
         "absent": [0, 3],
-        "patience": 5,
-        "visits": 2,
+        "feedback_window": 5,
+        "max_rounds_per_user": 2,
     }
-    made = dim.make("private", FULL, **options, coins=dim.SeededCoins(1))
+    made = dim.make("private", FULL, **options, rng=dim.SeededSource(1))
     by_hand = dim.OverlapGreedy(
-        N_ITEMS, 3, horizon=400, epsilon=1.0, delta=1e-6, **options, coins=dim.SeededCoins(1)
+        N_ITEMS, 3, horizon=400, epsilon=1.0, delta=1e-6, **options, rng=dim.SeededSource(1)
     )
     assert same(made, by_hand)
-    assert made.visits == 2
-    assert made.patience == dim.Patience(rounds=5)
+    assert made.max_rounds_per_user == 2
+    assert made.feedback_window == dim.FeedbackWindow(rounds=5)
     assert made.choose("ada").slate == by_hand.choose("ada").slate
     assert 0 not in made.choose("bob").slate
-    assert not same(made, dim.make("private", FULL, coins=dim.SeededCoins(1)))
+    assert not same(made, dim.make("private", FULL, rng=dim.SeededSource(1)))
 
 
 def test_options_that_a_setting_has_are_said_otherwise() -> None:
@@ -127,7 +127,7 @@ def test_make_shows_the_options_of_private() -> None:
     for role in ROLES["private"].values():
         assert set(LEARNERS[role].options) - decided <= shown
     text = pydoc.render_doc(dim.make, renderer=pydoc.TextDoc())
-    assert "prior_people" in text
+    assert "prior_users" in text
 
 
 @pytest.mark.parametrize(("name", "feedback"), PRIVATE)
@@ -135,7 +135,7 @@ def test_a_ledger_in_a_file_fits_whoever_it_is_begun_for(name: str, feedback: st
     """Also with visits; and it goes on with what is in the file."""
     if name in ("bandit-dp", "bandit-dp:draw=presampled"):
         return  # the paper's rates cost more than is said, and a run whose explorations are drawn has its own tests
-    setting = replace(setting_for(feedback), visits=2)
+    setting = replace(setting_for(feedback), max_rounds_per_user=2)
     learner = dim.make(name, setting, ledger=tmp_path / "people.ledger")
     assert learner.ledger is not None
     assert learner.ledger.budget == learner.budget == dim.budget_for(name, setting)
@@ -162,7 +162,7 @@ def answer(learner: dim.Learner, feedback: str) -> Any:
     ],
 )
 def test_a_ledger_in_a_file_has_the_relation(more: dict[str, Any], relation: str, tmp_path: Path) -> None:
-    learner = dim.make("private", FULL, ledger=tmp_path / "people.ledger", visits=3, **more)
+    learner = dim.make("private", FULL, ledger=tmp_path / "people.ledger", max_rounds_per_user=3, **more)
     assert learner.ledger is not None
     assert learner.ledger.budget.unit == Unit(3, relation)  # type: ignore[arg-type]  # one of them
 
@@ -177,8 +177,8 @@ def test_a_file_that_is_there_is_gone_on_with_or_refused(tmp_path: Path) -> None
     with pytest.raises(LedgerInUse, match=r"ledger\.named\("):
         dim.make("private", FULL, ledger=file)
     learner.ledger.close()
-    with pytest.raises(InvalidInput, match="rounds of one person") as kept:
-        dim.make("private", FULL, ledger=file, visits=2)
+    with pytest.raises(InvalidInput, match="rounds of one user") as kept:
+        dim.make("private", FULL, ledger=file, max_rounds_per_user=2)
     with Ledger.open(file):  # whoever was refused has let go of the file, though the error is looked at
         assert kept.tb is not None
     snapshot = dim.make("private", CLICK).snapshot()
@@ -199,16 +199,16 @@ def test_a_file_that_is_there_is_gone_on_with_or_refused(tmp_path: Path) -> None
 def test_several_learners_on_one_ledger() -> None:
     """Each with its part of the budget, to the end of their runs; a third has no room."""
     whole = dim.budget_for("private", FULL)
-    part, people = whole.split(2).epsilon, taste_groups(400, N_ITEMS, groups=3, items_per_group=4, seed=1)
+    part, users = whole.split(2).epsilon, taste_groups(400, N_ITEMS, groups=3, items_per_group=4, seed=1)
     ledger = Ledger(whole)
     pair = [
-        dim.make("private", FULL, epsilon=part, ledger=ledger.named(name), coins=dim.SeededCoins(seed))
+        dim.make("private", FULL, epsilon=part, ledger=ledger.named(name), rng=dim.SeededSource(seed))
         for seed, name in enumerate(("front-page", "basket"))
     ]
     with pytest.raises(InvalidInput, match=r"ledger\.named\("):
         dim.make("private", FULL, epsilon=part, ledger=ledger.named("basket"))
     for learner in pair:
-        learner.replay(people)
+        learner.replay(users)
     assert 0.98 < ledger.spent() <= 1
     with pytest.raises(OverBudget, match="Ask for less"):
         dim.make("private", FULL, epsilon=part, ledger=ledger.named("checkout"))
@@ -265,7 +265,7 @@ def test_no_cluster_is_joined_before_the_first_release(tmp_path: Path) -> None:
 
 
 def test_memory_that_runs_out_is_no_fault_of_the_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
-    snapshot = dim.make("private", FULL, coins=dim.SeededCoins(1)).snapshot()
+    snapshot = dim.make("private", FULL, rng=dim.SeededSource(1)).snapshot()
 
     def failing(*_: Any, **__: Any) -> Any:
         raise MemoryError

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import LEARNERS, Learner, SeededCoins, Setting
+from diminuendo import LEARNERS, Learner, SeededSource, Setting
 from diminuendo.audit.taps import Diverged, Taps
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners import with_variants
@@ -29,16 +29,16 @@ from tests.kit.slow import MECHANISMS, mostly_slow
 
 ROOT = Path(__file__).parents[2]
 N_ITEMS, SLOTS, ROUNDS = 9, 3, 400
-PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=2)
+USERS = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=2)
 
 
-def fresh(name: str, patience: int | None = None) -> tuple[Learner, FeedbackKind]:
+def fresh(name: str, feedback_window: int | None = None) -> tuple[Learner, FeedbackKind]:
     entry = LEARNERS[name]
     feedback = next(kind for kind in FEEDBACKS if kind in entry.reads)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)  # the paper's constants for so few rounds
-        setting = Setting(N_ITEMS, SLOTS, ROUNDS, feedback, epsilon=4.0, patience=patience)
-        return entry.for_setting(setting, coins=SeededCoins(SEED)), feedback
+        setting = Setting(N_ITEMS, SLOTS, ROUNDS, feedback, epsilon=4.0, feedback_window=feedback_window)
+        return entry.for_setting(setting, rng=SeededSource(SEED)), feedback
 
 
 WITH_MENUS = [
@@ -48,15 +48,15 @@ WITH_MENUS = [
 
 def answer(feedback: FeedbackKind, t: int, slate: tuple[int, ...]) -> Any:
     if feedback == "click":
-        return PEOPLE.click(t, slate)
-    return PEOPLE[t] if feedback == "full" else PEOPLE[t].value(slate)
+        return USERS.click(t, slate)
+    return USERS[t] if feedback == "full" else USERS[t].value(slate)
 
 
 def played(
-    name: str, silent: int | None = None, patience: int | None = None
+    name: str, silent: int | None = None, feedback_window: int | None = None
 ) -> Iterator[tuple[Menu, Items, Items]]:
     """Every menu of a run, and the slates and probes that the learner showed by it; who is `silent` does not answer."""
-    learner, feedback = fresh(name, patience)
+    learner, feedback = fresh(name, feedback_window)
     menu, rows, probes = None, list[Items](), list[tuple[int, int]]()
     for t in range(ROUNDS):
         decision = learner.choose()
@@ -77,12 +77,12 @@ def test_some_learners_have_menus_and_some_draw_from_secrets() -> None:
     assert not {"fi-dp", "bandit-dp", "hedge"} & set(WITH_MENUS)
 
 
-@pytest.mark.parametrize("patience", mostly_slow([None, 25], [25]))
-def test_another_process_chooses_the_same_slates(tmp_path: Path, patience: int | None) -> None:
+@pytest.mark.parametrize("feedback_window", mostly_slow([None, 25], [25]))
+def test_another_process_chooses_the_same_slates(tmp_path: Path, feedback_window: int | None) -> None:
     """All learners in one process of its own, which holds nothing but menus and public coins."""
     expected = {}
     for name in WITH_MENUS:
-        menus = list(played(name, patience=patience))
+        menus = list(played(name, feedback_window=feedback_window))
         for number, (menu, rows, probes) in enumerate(menus):
             case = f"{name}.{number:03d}"
             expected[case] = rows, probes
@@ -98,25 +98,25 @@ def test_another_process_chooses_the_same_slates(tmp_path: Path, patience: int |
             np.testing.assert_array_equal(result["probes"][:, :2], probes, err_msg=case)
 
 
-def menus_beside(name: str, silent: Sequence[int], patience: int | None = None) -> list[bool]:
-    """For each person who might not answer: whether menus are the same, byte for byte, where the same is published."""
+def menus_beside(name: str, silent: Sequence[int], feedback_window: int | None = None) -> list[bool]:
+    """For each user who might not answer: whether menus are the same, byte for byte, where the same is published."""
     with (taps := Taps()).open():
-        menus = [menu.to_bytes() for menu, _, _ in played(name, patience=patience)]
+        menus = [menu.to_bytes() for menu, _, _ in played(name, feedback_window=feedback_window)]
     assert taps.crossings or not LEARNERS[name].private, "something is published, and menus follow it"
     result = []
-    for person in silent:
+    for user in silent:
         with Taps(taps.crossings).open():
-            result.append([menu.to_bytes() for menu, _, _ in played(name, person, patience)] == menus)
+            result.append([menu.to_bytes() for menu, _, _ in played(name, user, feedback_window)] == menus)
     return result
 
 
-@pytest.mark.parametrize("patience", mostly_slow([None, 25], [25]))
+@pytest.mark.parametrize("feedback_window", mostly_slow([None, 25], [25]))
 @pytest.mark.parametrize(
     "name",
     mostly_slow([name for name in WITH_MENUS if LEARNERS[name].private or name == "random"], MECHANISMS),
 )
-def test_nothing_private_is_in_a_menu(name: str, patience: int | None) -> None:
-    assert all(menus_beside(name, (0, 7, 150), patience))
+def test_nothing_private_is_in_a_menu(name: str, feedback_window: int | None) -> None:
+    assert all(menus_beside(name, (0, 7, 150), feedback_window))
 
 
 @pytest.mark.slow

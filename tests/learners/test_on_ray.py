@@ -15,7 +15,7 @@ from diminuendo.learners.base import users
 from diminuendo.learners.base.engines import OnRay
 from diminuendo.learners.base.users import Block
 from diminuendo.learners.overlap.participants import walk_of
-from tests.learners.test_engines import PEOPLE, filled, participants, played, results, terms_of
+from tests.learners.test_engines import USERS, filled, participants, played, results, terms_of
 
 ray: Any = pytest.importorskip("ray")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -32,7 +32,7 @@ def cluster() -> Iterator[None]:
 
 def test_tasks_give_the_same_numbers_and_write_no_rows_to_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(users, "BLOCK", 50)
-    store = filled(PEOPLE)
+    store = filled(USERS)
     expected = results(participants(store), 12)
     np.testing.assert_equal(results(participants(store, OnRay()), 12), expected)
     session = Path(ray._private.worker._global_node.get_session_dir_path())
@@ -50,14 +50,14 @@ def test_a_learner_publishes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 def dies_once(block: Block, terms: Any, folder: Path) -> Any:
     """The first worker that comes to this block is lost."""
     try:
-        (folder / f"{int(block.facts.rounds[0])}").touch(exist_ok=False)
+        (folder / f"{int(block.spec.rounds[0])}").touch(exist_ok=False)
     except FileExistsError:
         return walk_of(block, terms)
     os._exit(1)
 
 
 def test_a_lost_worker_is_a_task_that_runs_again(tmp_path: Path) -> None:
-    store, terms, whose = filled(PEOPLE, functions=False), terms_of(12), np.zeros(2, dtype=np.int64)
+    store, terms, whose = filled(USERS, functions=False), terms_of(12), np.zeros(2, dtype=np.int64)
     expected = participants(store).sums((), whose, 1)
     asked = OnRay().over(store.blocks, partial(dies_once, terms=terms, folder=tmp_path))
     np.testing.assert_array_equal(asked.total("add_left", (1, 12), (), whose), expected)

@@ -18,7 +18,7 @@ from diminuendo.privacy import Ledger
 from diminuendo.simulate import sweep
 from diminuendo.streams import taste_groups
 
-PEOPLE = taste_groups(200, 8, groups=2, items_per_group=3, seed=1)
+USERS = taste_groups(200, 8, groups=2, items_per_group=3, seed=1)
 VARIANTS = [name for name in with_variants() if ":" in name]
 
 
@@ -45,15 +45,15 @@ def test_options_by_name_are_those_by_keyword(name: str) -> None:
     typed: dict[str, Any] = {option: {"false": False}.get(text, text) for option, text in options.items()}
     setting = setting_for(name)
     one, other = (
-        make(name, setting, coins=dim.SeededCoins(3)),
-        make(learner, setting, coins=dim.SeededCoins(3), **typed),
+        make(name, setting, rng=dim.SeededSource(3)),
+        make(learner, setting, rng=dim.SeededSource(3), **typed),
     )
     assert one.name == other.name == learner
-    np.testing.assert_array_equal(one.replay(PEOPLE[:100]), other.replay(PEOPLE[:100]))
+    np.testing.assert_array_equal(one.replay(USERS[:100]), other.replay(USERS[:100]))
     assert one.snapshot() == other.snapshot()
-    again = restore(one.snapshot(), coins=dim.SeededCoins(4))
+    again = restore(one.snapshot(), rng=dim.SeededSource(4))
     assert (again.guarantee.epsilon, again.parameters) == (one.guarantee.epsilon, one.parameters)
-    plain = make(learner, setting, coins=dim.SeededCoins(3))
+    plain = make(learner, setting, rng=dim.SeededSource(3))
     assert plain.parameters != one.parameters or plain.guarantee != one.guarantee
 
 
@@ -92,7 +92,7 @@ def test_what_is_no_option_is_refused_with_those_that_are(name: str, said: str) 
     with pytest.raises(DiminuendoError, match=said):
         make(name, Setting(8, 2, 200, "full"))
     with pytest.raises(DiminuendoError, match=said):
-        sweep(PEOPLE, slots=2, learners=name, seeds=1)
+        sweep(USERS, slots=2, learners=name, seeds=1)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +121,6 @@ def test_commas_between_names_and_between_options() -> None:
 
 @pytest.mark.filterwarnings("ignore::diminuendo.errors.OutOfRange")
 def test_rows_are_labelled_as_typed() -> None:
-    (result,) = sweep(PEOPLE, slots=2, learners=["fi-dp:calibration=paper", "fi-dp"], seeds=1).simulations
+    (result,) = sweep(USERS, slots=2, learners=["fi-dp:calibration=paper", "fi-dp"], seeds=1).simulations
     assert [run.learner for run in result.results] == ["fi-dp:calibration=paper", "fi-dp"]
     assert [run.played_by for run in result.results] == ["fi-dp:calibration=paper", "fi-dp"]

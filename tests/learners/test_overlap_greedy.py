@@ -1,4 +1,4 @@
-"""Overlap greedy: what hostile people can move, what is paid for, what it earns."""
+"""Overlap greedy: what hostile users can move, what is paid for, what it earns."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 import diminuendo as dim
-from diminuendo import Functions, Oracle, People, SeededCoins, Setting
+from diminuendo import Functions, Oracle, SeededSource, Setting, Users
 from diminuendo.errors import InvalidInput, LedgerInUse, OverBudget
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.overlap import one_for_all
+from diminuendo.learners.overlap import global_slate
 from diminuendo.learners.overlap.drift import DriftTest
-from diminuendo.learners.overlap.one_for_all import OneForAll
+from diminuendo.learners.overlap.global_slate import GlobalSlate
 from diminuendo.learners.overlap.policy import OverlapPolicy
 from diminuendo.learners.overlap.recipes import CLIP, OverlapGreedy
 from diminuendo.learners.overlap.schedule import batch_ends, overlap_plan
-from diminuendo.learners.overlap.stored import PeopleMemory
+from diminuendo.learners.overlap.stored import UsersMemory
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
@@ -41,19 +41,19 @@ def policy_of(learner: Learner) -> OverlapPolicy:
     return learner.policy
 
 
-def shown_of(learner: Learner) -> OneForAll:
+def shown_of(learner: Learner) -> GlobalSlate:
     shown = policy_of(learner)._shown
-    assert isinstance(shown, OneForAll)
+    assert isinstance(shown, GlobalSlate)
     return shown
 
 
-def memory_of(learner: Learner) -> PeopleMemory:
+def memory_of(learner: Learner) -> UsersMemory:
     memory = policy_of(learner)._memory
-    assert isinstance(memory, PeopleMemory)
+    assert isinstance(memory, UsersMemory)
     return memory
 
 
-# What one person can move, along a common view.
+# What one user can move, along a common view.
 
 
 @contextmanager
@@ -100,24 +100,22 @@ def hostile(random: np.random.Generator, n: int) -> Oracle | None:
 
 
 @pytest.mark.parametrize("seed", mostly_slow(range(12), range(8)))
-def test_hostile_people_move_no_more_than_is_charged(seed: int) -> None:
+def test_hostile_users_move_no_more_than_is_charged(seed: int) -> None:
     """Two streams that differ in one round, the same view: squared shifts over squared deviations, all releases."""
     random = np.random.default_rng(seed)
     n, rounds = 4, 60
     others = [hostile(random, n) for _ in range(rounds)]
-    victim, pair = int(random.integers(rounds - 1)), (hostile(random, n), hostile(random, n))
+    target, pair = int(random.integers(rounds - 1)), (hostile(random, n), hostile(random, n))
     script: list[tuple[Ints, float, Ints]] = []
     with np.errstate(all="ignore"):
         for which in (0, 1):
             with published(script, replayed=which == 1):
-                learner = OverlapGreedy(
-                    n, 3, horizon=rounds, epsilon=1.0, delta=1e-6, coins=SeededCoins(seed)
-                )
+                learner = OverlapGreedy(n, 3, horizon=rounds, epsilon=1.0, delta=1e-6, rng=SeededSource(seed))
                 for t in range(rounds):
                     decision = learner.choose()
-                    person = pair[which] if t == victim else others[t]
-                    if person is not None and (t == victim or not _erratic(person)):
-                        learner.observe(decision, person)
+                    user = pair[which] if t == target else others[t]
+                    if user is not None and (t == target or not _erratic(user)):
+                        learner.observe(decision, user)
     moved = sum(
         (
             Fraction(int((shift.astype(object) ** 2).sum())) / Fraction(sigma) ** 2
@@ -129,9 +127,9 @@ def test_hostile_people_move_no_more_than_is_charged(seed: int) -> None:
     assert moved <= BUDGET.limit
 
 
-def _erratic(person: Oracle) -> bool:
+def _erratic(user: Oracle) -> bool:
     """Somebody else's answers must be the same in both runs."""
-    return len({str(person.value([0])) for _ in range(3)}) > 1
+    return len({str(user.value([0])) for _ in range(3)}) > 1
 
 
 def test_someone_whose_wishes_grow_moves_no_more_either() -> None:
@@ -145,7 +143,7 @@ def test_someone_whose_wishes_grow_moves_no_more_either() -> None:
     script: list[tuple[Ints, float, Ints]] = []
     for which in (0, 1):
         with published(script, replayed=which == 1):
-            learner = OverlapGreedy(n, 3, horizon=rounds, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
+            learner = OverlapGreedy(n, 3, horizon=rounds, epsilon=1.0, delta=1e-6, rng=SeededSource(1))
             for t in range(rounds):
                 decision = learner.choose()
                 if t or which:
@@ -154,14 +152,14 @@ def test_someone_whose_wishes_grow_moves_no_more_either() -> None:
     assert 0 < moved <= float(BUDGET.limit)
 
 
-def test_a_person_can_move_nearly_all_that_is_charged() -> None:
+def test_a_user_can_move_nearly_all_that_is_charged() -> None:
     """The charge is not idle: all releases together, for the first batch, against somebody with other wishes."""
     n, rounds = 6, 400
-    one, other = (dim.person(dim.NoisyOr(), {item: 1.0}, n_items=n) for item in (0, 1))
+    one, other = (dim.user(dim.NoisyOr(), {item: 1.0}, n_items=n) for item in (0, 1))
     script: list[tuple[Ints, float, Ints]] = []
     for which in (0, 1):
         with published(script, replayed=which == 1):
-            learner = OverlapGreedy(n, 2, horizon=rounds, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
+            learner = OverlapGreedy(n, 2, horizon=rounds, epsilon=1.0, delta=1e-6, rng=SeededSource(1))
             for t in range(rounds):
                 decision = learner.choose()
                 learner.observe(decision, (one, other)[which] if t == 0 else one)
@@ -213,19 +211,19 @@ def test_a_drop_is_noticed_and_noise_is_not() -> None:
 
 
 def test_releases_are_paid_for_and_survive_a_crash(tmp_path: Path) -> None:
-    people = taste_groups(600, 12, groups=4, items_per_group=5, seed=1)
+    users = taste_groups(600, 12, groups=4, items_per_group=5, seed=1)
     with Ledger.open(tmp_path / "ledger", BUDGET) as ledger:
         first = OverlapGreedy(12, 3, horizon=600, epsilon=1.0, delta=1e-6, ledger=ledger)
-        first.replay(people[:200])
+        first.replay(users[:200])
         kept, charges = first.snapshot(), len(ledger.charges)
-        after = first.replay(people[200:400])
+        after = first.replay(users[200:400])
         assert len(ledger.charges) > charges
         spent = ledger.spent()
     with Ledger.open(tmp_path / "ledger") as again:
         second = OverlapGreedy.restore(kept, ledger=again)
-        np.testing.assert_array_equal(second.replay(people[200:400]), after, "as published, not drawn again")
+        np.testing.assert_array_equal(second.replay(users[200:400]), after, "as published, not drawn again")
         assert again.spent() == spent
-        second.replay(people[400:])
+        second.replay(users[400:])
         assert again.spent() <= 1.0
     with pytest.raises(InvalidInput, match="paid for on a ledger"):
         OverlapGreedy.restore(kept)
@@ -235,13 +233,13 @@ def test_releases_are_paid_for_and_survive_a_crash(tmp_path: Path) -> None:
 def test_a_release_is_one_chain_with_its_rest(slots: int) -> None:
     ledger = Ledger(BUDGET)
     learner = OverlapGreedy(
-        12, slots, horizon=100, epsilon=1.0, delta=1e-6, coins=SeededCoins(1), ledger=ledger
+        12, slots, horizon=100, epsilon=1.0, delta=1e-6, rng=SeededSource(1), ledger=ledger
     )
     learner.replay(taste_groups(100, 12, groups=4, items_per_group=5, seed=1))
     wanted = ["focus", "singles", *(f"row{place:04d}" for place in range(slots - 1)), "rest"]
-    names = [entry.name for entry in ledger.drawn if entry.name.startswith("people-")]
+    names = [entry.name for entry in ledger.drawn if entry.name.startswith("users-")]
     assert names == [
-        f"people-{b:06d}.{part}" for b in range(policy_of(learner).plan.releases) for part in wanted
+        f"users-{b:06d}.{part}" for b in range(policy_of(learner).plan.releases) for part in wanted
     ]
 
 
@@ -252,8 +250,8 @@ def test_a_ledger_too_small_refuses() -> None:
 
 
 def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = OverlapGreedy(8, 2, horizon=100, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
-    people, stored = taste_groups(100, 8, groups=2, items_per_group=3), memory_of(learner)._values
+    learner = OverlapGreedy(8, 2, horizon=100, epsilon=1.0, delta=1e-6, rng=SeededSource(1))
+    users, stored = taste_groups(100, 8, groups=2, items_per_group=3), memory_of(learner)._values
     begin = stored.focused
     failed: list[bool] = []
 
@@ -266,39 +264,39 @@ def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.Mon
     monkeypatch.setattr(stored, "focused", once)
     policy = policy_of(learner)
     first = policy.plan.schedule.ends[0]
-    learner.replay(people[:first])
+    learner.replay(users[:first])
     with pytest.raises(OSError, match="disk full"):
         learner.choose()
     assert learner.rounds == first, "nobody was shown anything"
-    learner.replay(people[first:])
-    assert policy._payoffs.published == policy._position.made == policy.plan.releases
+    learner.replay(users[first:])
+    assert policy._rewards.published == policy._position.made == policy.plan.releases
 
 
 # What it earns.
 
 
-def ratios(people: People, epsilon: float, seeds: int, slots: int = 5) -> Floats:
-    best = dim.greedy(people, slots).value
+def ratios(users: Users, epsilon: float, seeds: int, slots: int = 5) -> Floats:
+    best = dim.greedy(users, slots).value
     result = []
     for seed in range(seeds):
-        setting = Setting(people.n_items, slots, len(people), "full", epsilon, 1e-6)
-        learner = OverlapGreedy.for_setting(setting, coins=SeededCoins(1_000 + seed))
-        result.append(people.values(learner.replay(people)).mean() / best)
+        setting = Setting(users.n_items, slots, len(users), "full", epsilon, 1e-6)
+        learner = OverlapGreedy.for_setting(setting, rng=SeededSource(1_000 + seed))
+        result.append(users.values(learner.replay(users)).mean() / best)
     return np.array(result)
 
 
-def test_most_people_of_msweb_are_longer_than_theorem_o3_assumes() -> None:
+def test_most_users_of_msweb_are_longer_than_theorem_o3_assumes() -> None:
     """69 percent: what a release sees of them is shortened to length 1, and O3 is about that."""
-    people = dim.msweb()
-    table = people.table
+    users = dim.msweb()
+    table = users.table
     lengths = np.sqrt(np.add.reduceat(table.values**2, table.starts[:-1]))
-    for person in range(0, len(people), 5000):  # noisy-or: an item by itself is worth its own probability
-        assert np.linalg.norm(people[person].gains([])) == pytest.approx(lengths[person])
+    for user in range(0, len(users), 5000):  # noisy-or: an item by itself is worth its own probability
+        assert np.linalg.norm(users[user].gains([])) == pytest.approx(lengths[user])
     share = float(np.mean(lengths > 1))
     assert f"{share:.0%}" == "69%"
     said = (Path(__file__).parents[2] / "docs" / "maths" / "overlap.md").read_text()
     assert "69 percent of all" in said[said.index("## Theorem O3") : said.index("## Theorem O4")]
-    longest = people[int(lengths.argmax())].gains([])
+    longest = users[int(lengths.argmax())].gains([])
 
     def seen(values: Floats) -> Ints:
         size, total = len(values), np.zeros(len(values), dtype=np.int64)
@@ -317,27 +315,27 @@ def test_it_earns_nearly_what_hindsight_does() -> None:
 
 
 def test_when_tastes_change_it_starts_again() -> None:
-    people = drift(dim.msweb(), changes=1, seed=3)
-    setting = Setting(people.n_items, 5, len(people), "full", 1.0, 1e-6)
-    learner = OverlapGreedy.for_setting(setting, coins=SeededCoins(5))
-    payoffs = people.values(learner.replay(people))
+    users = drift(dim.msweb(), changes=1, seed=3)
+    setting = Setting(users.n_items, 5, len(users), "full", 1.0, 1e-6)
+    learner = OverlapGreedy.for_setting(setting, rng=SeededSource(5))
+    rewards = users.values(learner.replay(users))
     assert policy_of(learner)._position.memory_begins > 0
     batch = policy_of(learner)._position.memory_begins
     assert policy_of(learner).remembers_from == policy_of(learner).plan.schedule.ends[batch - 1], (
         "and menus say so"
     )
-    last = len(people) // 4
-    assert payoffs[-last:].mean() > 0.9 * dim.greedy(people[-last:], 5).value
+    last = len(users) // 4
+    assert rewards[-last:].mean() > 0.9 * dim.greedy(users[-last:], 5).value
 
 
 def test_who_came_before_the_change_is_forgotten_and_not_divided_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Afterwards every measured share is that among people since the change, whatever batches came before."""
-    monkeypatch.setattr(one_for_all, "SETTLED", math.inf)  # singles are asked for to the end
+    """Afterwards every measured share is that among users since the change, whatever batches came before."""
+    monkeypatch.setattr(global_slate, "SETTLED", math.inf)  # singles are asked for to the end
     wants = np.zeros((6_000, 6))
     wants[:3_000, :2], wants[3_000:, 3:5] = 0.5, 0.5
-    people = People(dim.NoisyOr(), wants)
-    learner = OverlapGreedy(6, 2, horizon=6_000, epsilon=1e4, delta=1e-6, coins=SeededCoins(5))
-    learner.replay(people)
+    users = Users(dim.NoisyOr(), wants)
+    learner = OverlapGreedy(6, 2, horizon=6_000, epsilon=1e4, delta=1e-6, rng=SeededSource(5))
+    learner.replay(users)
     policy, memory = policy_of(learner), memory_of(learner)
     first = policy._position.memory_begins
     assert first > 0
@@ -350,18 +348,18 @@ def test_who_came_before_the_change_is_forgotten_and_not_divided_by(monkeypatch:
 
 @pytest.mark.slow
 def test_functions_are_learned_from_too() -> None:
-    people = taste_groups(400, 8, groups=2, items_per_group=3, seed=2)
-    functions = Functions([lambda s, t=t: people[t].value(sorted(s)) for t in range(400)], 8)  # type: ignore[misc]
-    learner = OverlapGreedy(8, 2, horizon=400, epsilon=1e6, delta=1e-6, coins=SeededCoins(1))
+    users = taste_groups(400, 8, groups=2, items_per_group=3, seed=2)
+    functions = Functions([lambda s, t=t: users[t].value(sorted(s)) for t in range(400)], 8)  # type: ignore[misc]
+    learner = OverlapGreedy(8, 2, horizon=400, epsilon=1e6, delta=1e-6, rng=SeededSource(1))
     slates = dim.replay(learner, functions)
-    assert functions.values(slates)[200:].mean() > 0.9 * dim.greedy(people[200:], 2).value
+    assert functions.values(slates)[200:].mean() > 0.9 * dim.greedy(users[200:], 2).value
 
 
 def test_someone_who_raises_has_said_nothing() -> None:
     def broken(chosen: frozenset[int]) -> float:
         raise RuntimeError("she likes item 7")
 
-    learner = OverlapGreedy(8, 2, horizon=40, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
+    learner = OverlapGreedy(8, 2, horizon=40, epsilon=1.0, delta=1e-6, rng=SeededSource(1))
     for _ in range(40):
         learner.observe(learner.choose(), Oracle(broken, 8))
     assert len(memory_of(learner)) == 0

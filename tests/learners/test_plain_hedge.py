@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 from scipy.special import softmax
 
-from diminuendo import OrderedExperts, People, SeededCoins
+from diminuendo import OrderedExperts, SeededSource, Users
 from diminuendo.streams.synthetic import taste_groups
 from diminuendo.types import Floats, Items
 from tests.kit.plain_hedge import PlainHedge, adaptive_rate, new_item_law
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 FALSE_ALARM = 1e-6
 
-N_ITEMS, SLOTS, N_PEOPLE = 4, 2, 300
+N_ITEMS, SLOTS, N_USERS = 4, 2, 300
 
 RateRule: TypeAlias = Callable[[float, int], float]
 
@@ -33,25 +33,25 @@ def doubled_rate(seen: float, n_items: int) -> float:
 
 
 @pytest.fixture(scope="module")
-def people() -> People:
-    return taste_groups(N_PEOPLE, N_ITEMS, groups=3, items_per_group=2, seed=1)
+def users() -> Users:
+    return taste_groups(N_USERS, N_ITEMS, groups=3, items_per_group=2, seed=1)
 
 
-def rows(people: People) -> list[tuple[Items, Floats]]:
-    return [(row.indices.astype(np.int32), row.data) for row in people.matrices[0]]
+def rows(users: Users) -> list[tuple[Items, Floats]]:
+    return [(row.indices.astype(np.int32), row.data) for row in users.matrices[0]]
 
 
-def compiled_slates(people: People, seed: int) -> Items:
-    return OrderedExperts(N_ITEMS, SLOTS, coins=SeededCoins(seed)).replay(people)
+def compiled_slates(users: Users, seed: int) -> Items:
+    return OrderedExperts(N_ITEMS, SLOTS, rng=SeededSource(seed)).replay(users)
 
 
-# Whole runs: mean payoffs of independent runs of either, compared by ranks.
+# Whole runs: mean rewards of independent runs of either, compared by ranks.
 
 
-def rank_test(people: People, rule: RateRule) -> float:
+def rank_test(users: Users, rule: RateRule) -> float:
     """The p-value of Mann and Whitney's test that both earn alike (normal approximation)."""
-    ours = [people.values(compiled_slates(people, seed)).mean() for seed in range(500)]
-    told = rows(people)
+    ours = [users.values(compiled_slates(users, seed)).mean() for seed in range(500)]
+    told = rows(users)
     plain = [
         PlainHedge(N_ITEMS, SLOTS, rule).replay(told, np.random.default_rng(seed)).mean()
         for seed in range(40)
@@ -59,18 +59,18 @@ def rank_test(people: People, rule: RateRule) -> float:
     return float(stats.mannwhitneyu(ours, plain).pvalue)
 
 
-def test_runs_earn_alike(people: People) -> None:
-    assert rank_test(people, adaptive_rate) > FALSE_ALARM
+def test_runs_earn_alike(users: Users) -> None:
+    assert rank_test(users, adaptive_rate) > FALSE_ALARM
 
 
-def test_runs_at_twice_the_rate_are_told_apart(people: People) -> None:
-    assert rank_test(people, doubled_rate) < FALSE_ALARM
+def test_runs_at_twice_the_rate_are_told_apart(users: Users) -> None:
+    assert rank_test(users, doubled_rate) < FALSE_ALARM
 
 
 # Draw by draw: the reference watches the compiled learner and says beforehand how likely each outcome is.
 
 
-def evidence(people: People, rule: RateRule, runs: int = 10) -> float:
+def evidence(users: Users, rule: RateRule, runs: int = 10) -> float:
     """Against the compiled learner drawing by the reference's law: at least x with probability at most 1/x.
 
     Let D be how often an outcome came up minus the sum of its probabilities p, and V the sum of p(1 - p). For
@@ -78,10 +78,10 @@ def evidence(people: People, rule: RateRule, runs: int = 10) -> float:
     has too, and Markov's inequality gives the rest. No approximation is involved.
     """
     surplus, variance = np.zeros((SLOTS, N_ITEMS)), np.zeros((SLOTS, N_ITEMS))
-    told = rows(people)
+    told = rows(users)
     for seed in range(runs):
         reference = PlainHedge(N_ITEMS, SLOTS, rule)
-        for slate, (items, chances) in zip(compiled_slates(people, seed), told, strict=True):
+        for slate, (items, chances) in zip(compiled_slates(users, seed), told, strict=True):
             laws = reference.laws()
             for slot in range(SLOTS):
                 law = new_item_law(laws[slot], slate[:slot])
@@ -94,18 +94,18 @@ def evidence(people: People, rule: RateRule, runs: int = 10) -> float:
     return float(np.exp(powers).mean())
 
 
-def test_draws_follow_the_law_of_the_reference(people: People) -> None:
-    assert evidence(people, adaptive_rate) < 1 / FALSE_ALARM
+def test_draws_follow_the_law_of_the_reference(users: Users) -> None:
+    assert evidence(users, adaptive_rate) < 1 / FALSE_ALARM
 
 
-def test_draws_do_not_follow_the_law_of_twice_the_rate(people: People) -> None:
-    assert evidence(people, doubled_rate) > 1 / FALSE_ALARM
+def test_draws_do_not_follow_the_law_of_twice_the_rate(users: Users) -> None:
+    assert evidence(users, doubled_rate) > 1 / FALSE_ALARM
 
 
 # By hand.
 
 
-def test_one_person_by_hand() -> None:
+def test_one_user_by_hand() -> None:
     hedge = PlainHedge(3, 2)
     value = hedge.learn(
         np.array([2, 0], dtype=np.int32), np.array([0, 2], dtype=np.int32), np.array([0.5, 0.25])

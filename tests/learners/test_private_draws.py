@@ -19,11 +19,20 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from diminuendo import LEARNERS, Oracle, OrderedExperts, SeededCoins, Setting, SystemCoins, _snapshots, paper
+from diminuendo import (
+    LEARNERS,
+    Oracle,
+    OrderedExperts,
+    SeededSource,
+    Setting,
+    SystemSource,
+    _snapshots,
+    paper,
+)
 from diminuendo.errors import InvalidInput, LedgerInUse, OutOfRange, OverBudget
 from diminuendo.experts.noisy_leader import pftal_bound, pure_noise
 from diminuendo.learners.hedge import constants
-from diminuendo.learners.hedge.bandit_dp import BanditDp, delta_over_coins
+from diminuendo.learners.hedge.bandit_dp import BanditDp, delta_over_draws
 from diminuendo.learners.hedge.fi_dp import FiDp
 from diminuendo.learners.hedge.fi_pure import FiPure
 from diminuendo.privacy import curves
@@ -35,7 +44,7 @@ from diminuendo.streams import taste_groups
 from tests.kit.inside import inside
 from tests.kit.statistics import assert_follows, assert_rejects
 
-PEOPLE = taste_groups(2_000, 12, groups=4, items_per_group=5, seed=1)
+USERS = taste_groups(2_000, 12, groups=4, items_per_group=5, seed=1)
 
 
 # Constants. Known values are derived independently, from the paper's formulas and from zCDP.
@@ -90,7 +99,7 @@ def test_the_papers_constants_need_a_delta() -> None:
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("make", [paper.fi_dp, paper.bandit_dp, paper.direct_bandit, paper.presampled_bandit])
 def test_tight_calibration_spends_the_budget_and_no_more(make: Any, delta: float) -> None:
-    learner = make(12, 3, 500, 1.0, delta, coins=SeededCoins(1))
+    learner = make(12, 3, 500, 1.0, delta, rng=SeededSource(1))
     assert learner.guarantee.delta == delta
     assert 0.999 < learner.guarantee.epsilon <= 1.0 or learner.parameters["rate"] == constants.FASTEST
     accountant = ACCOUNTANTS["zcdp" if delta else "pure"]
@@ -109,7 +118,7 @@ def test_the_papers_constants_claim_what_was_asked_and_keep_far_more() -> None:
     assert one.claim.epsilon == pytest.approx(1.0, rel=1e-12)
 
 
-def test_delta_over_coins_is_the_sum_over_all_numbers_of_explorations() -> None:
+def test_delta_over_rng_is_the_sum_over_all_numbers_of_explorations() -> None:
     for later, explores, again, rate, epsilon in itertools.product(
         (0, 3, 40), (0.2, 1.0), (0.1, 0.7), (0.3, 1.0), (0.2, 1.0)
     ):
@@ -117,10 +126,10 @@ def test_delta_over_coins_is_the_sum_over_all_numbers_of_explorations() -> None:
             float(binom.pmf(m, later, again)) * curves.zcdp_delta((1 + m) * rate**2 / 8, epsilon)
             for m in range(later + 1)
         )
-        result = delta_over_coins(later, explores, again, rate, epsilon)
+        result = delta_over_draws(later, explores, again, rate, epsilon)
         assert exact <= result <= exact * (1 + 1e-9) + 1e-12
-    wide = delta_over_coins(10**6, 0.01, 0.01, 5e-3, 1.0)
-    assert wide <= delta_over_coins(10**6, 0.01, 0.0101, 5e-3, 1.0)
+    wide = delta_over_draws(10**6, 0.01, 0.01, 5e-3, 1.0)
+    assert wide <= delta_over_draws(10**6, 0.01, 0.0101, 5e-3, 1.0)
     few = sum(
         float(binom.pmf(m, 10**6, 0.01)) * curves.zcdp_delta((1 + m) * 25e-6 / 8, 1.0)
         for m in range(9_000, 11_000, 1)
@@ -129,11 +138,11 @@ def test_delta_over_coins_is_the_sum_over_all_numbers_of_explorations() -> None:
 
 
 def test_without_a_cap_delta_knows_that_there_may_be_many_explorations() -> None:
-    capped = paper.bandit_dp(4, 2, 20_000, 1.0, 1e-6, coins=SeededCoins(1))
+    capped = paper.bandit_dp(4, 2, 20_000, 1.0, 1e-6, rng=SeededSource(1))
     assert capped.parameters["cap"] is not None
     own: dict[str, Any] = {
         "n_items": 4, "slots": 2, "exploring": capped.parameters["exploring"], "cap": None, "resample": "own",
-        "horizon": 20_000, "rate": capped.parameters["rate"], "epsilon": 1.0, "delta": 1e-6, "coins": SeededCoins(1),
+        "horizon": 20_000, "rate": capped.parameters["rate"], "epsilon": 1.0, "delta": 1e-6, "rng": SeededSource(1),
     }  # fmt: skip
     open_ = BanditDp(**own)
     assert open_.guarantee.delta == 1e-6
@@ -146,15 +155,17 @@ def test_without_a_cap_delta_knows_that_there_may_be_many_explorations() -> None
     ledger = Ledger(Budget(2 * most, 1e-6))
     on_ledger = BanditDp(**dict(own, ledger=ledger))
     assert on_ledger.guarantee.epsilon == most, "a ledger is charged for the coins as they fall"
-    assert BanditDp(**dict(own, visits=2)).guarantee.epsilon > most, "rounds may be chosen by earlier coins"
+    assert BanditDp(**dict(own, max_rounds_per_user=2)).guarantee.epsilon > most, (
+        "rounds may be chosen by earlier coins"
+    )
 
 
 def test_the_papers_calibration_is_as_printed() -> None:
     """Algorithm 3: everybody redraws after an exploration, and nothing stops explorations. Tight ones say otherwise."""
-    made: dict[str, Any] = {"coins": SeededCoins(1), "rounds": 200_000, "epsilon": 1.0, "delta": 1e-6}
+    made: dict[str, Any] = {"rng": SeededSource(1), "rounds": 200_000, "epsilon": 1.0, "delta": 1e-6}
     printed = paper.bandit_dp(4, 2, calibration="paper", **made)
     by_name = LEARNERS["bandit-dp:calibration=paper"].for_setting(
-        Setting(4, 2, 200_000, "bandit"), coins=SeededCoins(1)
+        Setting(4, 2, 200_000, "bandit"), rng=SeededSource(1)
     )
     for learner in (printed, by_name):
         assert learner.parameters["exploring"] == constants.paper_exploring(4, 2, 200_000) < 1
@@ -181,20 +192,20 @@ def spent(ledger: Ledger) -> float:
 
 def test_draws_are_paid_for_as_they_come_and_no_further() -> None:
     ledger = Ledger(Budget(1.0, 1e-6))
-    learner = paper.fi_dp(12, 3, 2_000, 1.0, 1e-6, ledger=ledger, coins=SeededCoins(1))
+    learner = paper.fi_dp(12, 3, 2_000, 1.0, 1e-6, ledger=ledger, rng=SeededSource(1))
     learner.choose()
     assert not ledger.charges, "the first slate knows nothing and is free"
     learner.choose()
     assert len(ledger.charges) == 1
-    learner.replay(PEOPLE[:1_998])
+    learner.replay(USERS[:1_998])
     whole = Selections(3 * 1_999, 2 * learner.parameters["rate"])
     assert spent(ledger) == pytest.approx(float(budgeted(whole)), rel=1e-12)
     assert ledger.spent() <= 1.0
-    assert not ledger.guarantee().secure_coins, "seeded draws are worth nothing"
+    assert not ledger.guarantee().secure_rng, "seeded draws are worth nothing"
     with pytest.raises(InvalidInput, match="2,000 rounds"):
         learner.choose()
     with pytest.raises(InvalidInput, match="2,000 rounds"):
-        learner.replay(PEOPLE[:1])
+        learner.replay(USERS[:1])
     assert learner.rounds == 2_000
 
 
@@ -210,16 +221,16 @@ def test_going_on_from_a_snapshot_is_paid_for_again(make: Any, tmp_path: Path) -
     """A crash after the snapshot: what was drawn since is spent, and what is drawn now is charged anew."""
     with Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6)) as ledger:
         first = make(12, 3, 500, 1.0, 1e-6, ledger=ledger)
-        first.replay(PEOPLE[:100])
+        first.replay(USERS[:100])
         kept = first.snapshot()
-        first.replay(PEOPLE[100:450])
+        first.replay(USERS[100:450])
         before = spent(ledger)
     with Ledger.open(tmp_path / "ledger") as again:
         assert spent(again) == before
         second = LEARNERS[first.name].restore(kept, ledger=again)
         assert spent(again) == before, "restoring alone shows nothing"
         with pytest.raises(OverBudget):
-            second.replay(PEOPLE[100:500])
+            second.replay(USERS[100:500])
         assert again.spent() <= 1.0
         assert spent(again) > before
         assert second.rounds < 500
@@ -231,14 +242,14 @@ def test_whoever_is_behind_draws_nothing_for_free_after_a_restore(resample: Any)
     ledger = Ledger(Budget(40.0, 1e-6))
     first = BanditDp(
         12, 3, exploring=0.5, cap=2_000, resample=resample, horizon=2_000, rate=0.01, epsilon=1.0, delta=1e-6,
-        ledger=ledger, coins=SeededCoins(1),
+        ledger=ledger, rng=SeededSource(1),
     )  # fmt: skip
-    first.replay(PEOPLE[:120])
+    first.replay(USERS[:120])
     kept, before = first.snapshot(), inside(first)._exploring.redraws.copy()
     assert resample != "own" or len(set(before)) > 1
     for seed in range(3):
         charged = len(ledger.charges)
-        again = BanditDp.restore(kept, ledger=ledger, coins=SeededCoins(seed))
+        again = BanditDp.restore(kept, ledger=ledger, rng=SeededSource(seed))
         for _ in range(300):
             again.choose()
             paid = sum(getattr(charge.event, "count", 0) for charge in ledger.charges[charged:])
@@ -247,9 +258,9 @@ def test_whoever_is_behind_draws_nothing_for_free_after_a_restore(resample: Any)
 
 def test_without_its_ledger_a_paid_snapshot_does_not_go_on() -> None:
     for make, kind in ((paper.fi_dp, FiDp), (paper.bandit_dp, BanditDp)):
-        first = make(12, 3, 500, 1.0, 1e-6, ledger=Ledger(Budget(1.0, 1e-6)), coins=SeededCoins(1))
+        first = make(12, 3, 500, 1.0, 1e-6, ledger=Ledger(Budget(1.0, 1e-6)), rng=SeededSource(1))
         with pytest.raises(InvalidInput, match="paid for on a ledger"):
-            kind.restore(first.snapshot(), coins=SeededCoins(2))
+            kind.restore(first.snapshot(), rng=SeededSource(2))
     pure = paper.fi_pure(12, 3, 500, 1.0, ledger=Ledger(Budget(1.0, 0.0, accountant="pure")))
     with pytest.raises(InvalidInput, match="paid for on a ledger"):
         FiPure.restore(pure.snapshot())
@@ -257,9 +268,9 @@ def test_without_its_ledger_a_paid_snapshot_does_not_go_on() -> None:
 
 def test_a_ledger_in_a_file_takes_no_seeded_draws(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6)) as ledger:
-        learner = paper.fi_dp(12, 3, 50, 1.0, 1e-6, ledger=ledger, coins=SeededCoins(1))
+        learner = paper.fi_dp(12, 3, 50, 1.0, 1e-6, ledger=ledger, rng=SeededSource(1))
         learner.choose()
-        with pytest.raises(InvalidInput, match="SystemCoins"):
+        with pytest.raises(InvalidInput, match="SystemSource"):
             learner.choose()
         assert not ledger.charges
 
@@ -325,27 +336,27 @@ def test_choosing_while_a_replay_is_under_way_does_not_pass_the_horizon(
             learner.choose()
 
     with pytest.raises(InvalidInput, match="400 rounds"):
-        learner.replay(PEOPLE[:400], meddle)
+        learner.replay(USERS[:400], meddle)
     assert learner.rounds <= 400
 
 
 def test_a_snapshot_of_another_configuration_is_refused() -> None:
-    bandit = paper.bandit_dp(12, 3, 400, 1.0, 1e-6, coins=SeededCoins(1))
-    bandit.replay(PEOPLE[:50])
-    planned = paper.presampled_bandit(12, 3, 400, 1.0, 1e-6, coins=SeededCoins(1))
-    planned.replay(PEOPLE[:50])
+    bandit = paper.bandit_dp(12, 3, 400, 1.0, 1e-6, rng=SeededSource(1))
+    bandit.replay(USERS[:50])
+    planned = paper.presampled_bandit(12, 3, 400, 1.0, 1e-6, rng=SeededSource(1))
+    planned.replay(USERS[:50])
     wrong: list[tuple[Any, Any, dict[str, Any]]] = [
         (BanditDp, planned, {"explore_at": ["a"]}),
         (BanditDp, planned, {"explore_at": [0.5, 1.7]}),
         (BanditDp, bandit, {"rate": 10**400}),
         (BanditDp, bandit, {"cap": 10**30}),
-        (BanditDp, bandit, {"patience": 10**13}),
+        (BanditDp, bandit, {"feedback_window": 10**13}),
         (BanditDp, bandit, {"exploring": True}),
     ]
     for kind, learner, config in wrong:
-        facts, arrays = _snapshots.unsealed(learner.snapshot(), "a snapshot")
+        spec, arrays = _snapshots.unsealed(learner.snapshot(), "a snapshot")
         with pytest.raises(InvalidInput):
-            kind.restore(_snapshots.sealed(facts | {"config": facts["config"] | config}, arrays))
+            kind.restore(_snapshots.sealed(spec | {"config": spec["config"] | config}, arrays))
 
 
 def budgeted(event: Selections) -> Fraction:
@@ -361,10 +372,10 @@ def test_numbers_of_any_kind_and_wrong_words_at_the_door() -> None:
     for make in (paper.fi_dp, paper.bandit_dp, paper.direct_bandit, paper.presampled_bandit):
         with pytest.raises(InvalidInput, match="calibration"):
             make(12, 3, 500, 1.0, 1e-6, calibration="papr")  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="SeededCoins"):
-        paper.fi_dp(12, 3, 500, 1.0, 1e-6, coins=7)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="SeededSource"):
+        paper.fi_dp(12, 3, 500, 1.0, 1e-6, rng=7)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="choose"):
-        paper.fi_dp(12, 3, 500, 1.0, 1e-6).observe(None, PEOPLE[0])  # type: ignore[arg-type]
+        paper.fi_dp(12, 3, 500, 1.0, 1e-6).observe(None, USERS[0])  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="in memory"):
         paper.presampled_bandit(50, 5, 10**9, 1.0, 1e-6)
 
@@ -373,20 +384,20 @@ def test_an_objective_that_raises_has_said_nothing() -> None:
     def broken(chosen: frozenset[int]) -> float:
         raise RuntimeError("she likes item 7")
 
-    learner = paper.fi_dp(12, 3, 500, 1.0, 1e-6, coins=SeededCoins(1))
+    learner = paper.fi_dp(12, 3, 500, 1.0, 1e-6, rng=SeededSource(1))
     decision = learner.choose()
     learner.observe(decision, Oracle(broken, 12))
-    learner.observe(decision, PEOPLE[0])  # answered already
+    learner.observe(decision, USERS[0])  # answered already
     assert not inside(learner)._experts.classes.totals.any()
 
 
 def test_beyond_its_proof_the_papers_rate_says_what_it_costs() -> None:
     with pytest.warns(OutOfRange, match="costs epsilon 148"):
-        learner = paper.fi_dp(2, 1, 50, 10.0, 0.99, calibration="paper", coins=SeededCoins(1))
+        learner = paper.fi_dp(2, 1, 50, 10.0, 0.99, calibration="paper", rng=SeededSource(1))
     assert inside(learner).claim.epsilon == pytest.approx(10.0)
     assert learner.guarantee.epsilon > 100
-    people = taste_groups(50, 2, groups=1, items_per_group=1)
-    learner.replay(people)  # and runs to the end
+    users = taste_groups(50, 2, groups=1, items_per_group=1)
+    learner.replay(users)  # and runs to the end
 
 
 def test_the_claim_knows_the_tail_of_the_proof() -> None:
@@ -404,9 +415,9 @@ def test_caps_hold_and_redraws_never_exceed_them() -> None:
     for resample, cap in itertools.product(("all", "own"), (0, 1, 7)):
         learner = BanditDp(
             12, 3, exploring=0.5, cap=cap, resample=resample, horizon=1_000, rate=0.01, epsilon=1.0, delta=1e-6,  # type: ignore[arg-type]
-            coins=SeededCoins(4),
+            rng=SeededSource(4),
         )  # fmt: skip
-        learner.replay(PEOPLE[:1_000])
+        learner.replay(USERS[:1_000])
         explored, redraws = inside(learner)._exploring.explored, inside(learner)._exploring.redraws
         assert (explored.max() if resample == "own" else explored.sum()) == cap
         assert redraws.max() == cap
@@ -414,10 +425,10 @@ def test_caps_hold_and_redraws_never_exceed_them() -> None:
 
 
 def test_exploiting_rounds_repeat_the_slate_until_an_exploration() -> None:
-    learner = paper.bandit_dp(12, 3, 1_000, 1.0, 1e-6, coins=SystemCoins())
+    learner = paper.bandit_dp(12, 3, 1_000, 1.0, 1e-6, rng=SystemSource())
     before: tuple[int, ...] | None = None
     explored = False
-    for person in PEOPLE[:400]:
+    for user in USERS[:400]:
         decision = learner.choose()
         current = tuple(int(item) for item in inside(learner)._exploring.current)
         if before is not None and not explored:
@@ -428,16 +439,16 @@ def test_exploiting_rounds_repeat_the_slate_until_an_exploration() -> None:
         else:
             assert decision.slate == tuple(dict.fromkeys(current))
         before, explored = current, decision.probe is not None
-        learner.observe(decision, person.value(decision.slate))
+        learner.observe(decision, user.value(decision.slate))
 
 
 def test_exploring_rounds_slots_and_items_follow_their_law() -> None:
     learner = BanditDp(
         3, 2, exploring=0.3, cap=None, resample="all", horizon=40_000, rate=1e-4, epsilon=1.0, delta=1e-6,
-        coins=SeededCoins(8),
+        rng=SeededSource(8),
     )  # fmt: skip
-    people = taste_groups(40_000, 3, groups=2, items_per_group=2, seed=3)
-    learner.replay(people[:20_000])
+    users = taste_groups(40_000, 3, groups=2, items_per_group=2, seed=3)
+    learner.replay(users[:20_000])
     probes = [learner.choose().probe for _ in range(20_000)]
     cells = [0 if probe is None else 1 + 3 * probe[0] + probe[1] for probe in probes]
     assert_follows(cells, np.array([0.7] + [0.05] * 6))
@@ -447,7 +458,7 @@ def test_exploring_rounds_slots_and_items_follow_their_law() -> None:
 def test_presampled_rounds_are_explored_and_no_others() -> None:
     learner = BanditDp(
         12, 3, exploring=0.0, cap=None, explore_at=[0, 3, 4, 99], horizon=100, rate=0.01, epsilon=1.0, delta=1e-6,
-        coins=SeededCoins(1),
+        rng=SeededSource(1),
     )  # fmt: skip
     assert [t for t in range(100) if learner.choose().probe is not None] == [0, 3, 4, 99]
     assert "explore_at" not in learner.parameters
@@ -461,7 +472,7 @@ def test_presampled_rounds_are_explored_and_no_others() -> None:
 
 def test_private_hedge_pays_stops_and_hides() -> None:
     ledger = Ledger(Budget(1.0, 1e-6))
-    expert = paper.private_hedge(5, 50, 1.0, 1e-6, ledger=ledger, coins=SeededCoins(3))
+    expert = paper.private_hedge(5, 50, 1.0, 1e-6, ledger=ledger, rng=SeededSource(3))
     for _ in range(50):
         assert 0 <= expert.draw() < 5
         expert.learn(np.array([1.0, np.nan, 5.0, -1.0, 0.2]))
@@ -476,9 +487,9 @@ def test_private_hedge_pays_stops_and_hides() -> None:
 
 def test_parameters_are_public_and_can_be_written() -> None:
     for make in (paper.fi_dp, paper.bandit_dp, paper.direct_bandit, paper.presampled_bandit):
-        learner = make(12, 3, 100, 1.0, 1e-6, coins=SeededCoins(1))
+        learner = make(12, 3, 100, 1.0, 1e-6, rng=SeededSource(1))
         assert json.loads(json.dumps(learner.parameters))["rate"] == inside(learner).rate
-        assert learner.parameters.keys().isdisjoint({"n_items", "slots", "patience"})
+        assert learner.parameters.keys().isdisjoint({"n_items", "slots", "feedback_window"})
 
 
 def test_warnings_are_about_the_line_that_asked() -> None:
@@ -504,7 +515,7 @@ def test_warnings_are_about_the_line_that_asked() -> None:
 )
 def test_bounds_are_of_the_whole_run(name: str) -> None:
     entry = LEARNERS[name]
-    learner = entry.for_setting(Setting(12, 3, 5_000, min(entry.reads)), coins=SeededCoins(1))
+    learner = entry.for_setting(Setting(12, 3, 5_000, min(entry.reads)), rng=SeededSource(1))
     whole = learner.regret_bound()
     assert whole is not None
     assert whole == learner.regret_bound(5_000)
@@ -522,10 +533,11 @@ def test_bounds_of_learners_that_are_made_for_ever_need_a_number_of_rounds() -> 
     assert OrderedExperts(12, 3, rate=0.1).regret_bound(5_000) is None
 
 
-def test_pure_experts_lose_more_where_people_come_back() -> None:
+def test_pure_experts_lose_more_where_users_come_back() -> None:
     """One round of three may cost a third, so there is three times the noise, with the same curvature."""
     once, thrice = (
-        FiPure(12, 3, horizon=480, epsilon=1.0, curvature=2.0, visits=visits) for visits in (1, 3)
+        FiPure(12, 3, horizon=480, epsilon=1.0, curvature=2.0, max_rounds_per_user=max_rounds_per_user)
+        for max_rounds_per_user in (1, 3)
     )
     noise = pure_noise(12, 3, 480, 1.0)
     for learner, longer in ((once, 1), (thrice, 3)):

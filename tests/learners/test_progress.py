@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from diminuendo import LEARNERS, Learner, NoisyOr, People, SeededCoins, Setting
+from diminuendo import LEARNERS, Learner, NoisyOr, SeededSource, Setting, Users
 from diminuendo.errors import OutOfRange
 from diminuendo.learners import with_variants
 from diminuendo.learners.base.policy import MenuPolicy
@@ -21,12 +21,12 @@ from tests.kit.slow import mostly_slow
 ROUNDS = 60_000
 
 
-class TwoSeeds(SeededCoins):
+class TwoSeeds(SeededSource):
     """Always the same public coins, and secret words that differ."""
 
     def __init__(self, secret: int) -> None:
         super().__init__(1)
-        self.secret = SeededCoins(secret).secret  # type: ignore[method-assign]
+        self.secret = SeededSource(secret).secret  # type: ignore[method-assign]
 
 
 def made(name: str, secret: int = 1, *, on_ledger: bool = False) -> Learner:
@@ -35,18 +35,18 @@ def made(name: str, secret: int = 1, *, on_ledger: bool = False) -> Learner:
     setting = Setting(2, 1, ROUNDS, kind, 4.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)
-        learner = entry.for_setting(setting, coins=TwoSeeds(secret))
+        learner = entry.for_setting(setting, rng=TwoSeeds(secret))
         if on_ledger and learner.budget is not None:
             budget = Budget(100.0, learner.budget.delta, accountant=learner.budget.accountant)
-            learner = entry.for_setting(setting, coins=TwoSeeds(secret), ledger=Ledger(budget))
+            learner = entry.for_setting(setting, rng=TwoSeeds(secret), ledger=Ledger(budget))
     return learner
 
 
-def crowd(first: int) -> People:
-    """Everybody wants item 1, but the first person: she wants what is said here."""
+def crowd(first: int) -> Users:
+    """Everybody wants item 1, but the first user: she wants what is said here."""
     wanted = np.ones(ROUNDS, dtype=np.int64)
     wanted[0] = first
-    return People(
+    return Users(
         NoisyOr(), scipy.sparse.csr_array((np.ones(ROUNDS), wanted, np.arange(ROUNDS + 1)), (ROUNDS, 2))
     )
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import SeededCoins, Setting
+from diminuendo import SeededSource, Setting
 from diminuendo.learners import LEARNERS, Learner
 from diminuendo.learners.base.decisions import shown
 from diminuendo.learners.base.menu import SlatesFromPoint, point_ends
-from diminuendo.randomness.words import PublicCoins
+from diminuendo.randomness.words import PublicSource
 from diminuendo.streams.synthetic import taste_groups
 from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Floats, Items, Slate
 from tests.kit.statistics import assert_follows, assert_rejects
@@ -28,20 +28,20 @@ SLATES: list[Slate] = [
 ]
 """Everything that can be shown."""
 PUBLISHED = ("random", "lazy-hedge")
-"""Learners that draw a slate anew for each person, by public chances."""
+"""Learners that draw a slate anew for each user, by public chances."""
 
 
 def row_of(slate: Slate) -> Items:
     return np.array([*slate, *[EMPTY_SLOT] * (SLOTS - len(slate))], dtype=np.int32)
 
 
-def in_the_midst(name: str, people: int, epsilon: float = 50.0) -> Any:
-    """A learner that has seen so many people."""
+def in_the_midst(name: str, users: int, epsilon: float = 50.0) -> Any:
+    """A learner that has seen so many users."""
     made = LEARNERS[name]
     feedback = next(kind for kind in FEEDBACKS if kind in made.reads)
     setting = Setting(ITEMS, SLOTS, 400, feedback, epsilon)
-    learner = made.for_setting(setting, coins=SeededCoins(1))
-    learner.replay(taste_groups(people, ITEMS, groups=3, items_per_group=2))
+    learner = made.for_setting(setting, rng=SeededSource(1))
+    learner.replay(taste_groups(users, ITEMS, groups=3, items_per_group=2))
     learner._release_what_is_due()
     return learner
 
@@ -77,10 +77,10 @@ def uneven(learner: Any) -> None:
     policy._chooser = replace(learner.menu, ends=ends).chooser()
 
 
-@pytest.mark.parametrize("people", [2, 37])
+@pytest.mark.parametrize("users", [2, 37])
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_slates_come_as_often_as_they_say(name: str, people: int) -> None:
-    learner = in_the_midst(name, people)
+def test_slates_come_as_often_as_they_say(name: str, users: int) -> None:
+    learner = in_the_midst(name, users)
     uneven(learner)
     said = law(learner)
     # One slate's chance is made of a few dozen products of floats, each right to 2^-53.
@@ -102,9 +102,9 @@ def test_slates_from_a_point_come_as_often_as_they_say() -> None:
     chooser, other = (
         SlatesFromPoint(ITEMS, SLOTS, 0, None, 0, point_ends(point, SLOTS)).chooser() for point in points
     )
-    coins, slates, done = PublicCoins(SeededCoins(1)), np.zeros((DRAWS, SLOTS), dtype=np.int32), 0
-    while (done := done + chooser.draw(done, slates[done:], slates[done:], coins.view)) < DRAWS:
-        coins.resume()
+    rng, slates, done = PublicSource(SeededSource(1)), np.zeros((DRAWS, SLOTS), dtype=np.int32), 0
+    while (done := done + chooser.draw(done, slates[done:], slates[done:], rng.view)) < DRAWS:
+        rng.resume()
     whole = [slate for slate in SLATES if len(slate) == SLOTS]
     said, wrong = (
         np.array([each.propensity(0, row_of(slate)) for slate in whole]) for each in (chooser, other)

@@ -7,14 +7,14 @@ import itertools
 import numpy as np
 import pytest
 
-from diminuendo import RandomSlates, SeededCoins
+from diminuendo import RandomSlates, SeededSource
 from diminuendo.streams import adversary
 from tests.kit.statistics import assert_follows, assert_rejects
 
 
 @pytest.mark.parametrize(("n_items", "slots"), [(4, 2), (4, 4), (5, 1), (5, 3)])
 def test_every_ordered_slate_is_as_likely(n_items: int, slots: int) -> None:
-    slates = RandomSlates(n_items, slots, coins=SeededCoins(slots)).replay(adversary(40_000, n_items))
+    slates = RandomSlates(n_items, slots, rng=SeededSource(slots)).replay(adversary(40_000, n_items))
     number = {slate: i for i, slate in enumerate(itertools.permutations(range(n_items), slots))}
     result = [number[tuple(int(item) for item in row)] for row in slates]
     law = np.full(len(number), 1 / len(number))

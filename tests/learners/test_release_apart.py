@@ -14,16 +14,16 @@ from diminuendo.learners.base.policy import Policy
 from diminuendo.privacy.ledger import Paid
 from diminuendo.types import Ints, Items
 from tests.kit.slow import MECHANISMS, mostly_slow
-from tests.learners.test_late import BATCHED, PEOPLE, ROUNDS, _answered, fresh
+from tests.learners.test_late import BATCHED, ROUNDS, USERS, _answered, fresh
 
 RELEASING = [name for name in BATCHED if LEARNERS[name].private]
 ENOUGH = 40
 """Releases around which snapshots are taken; lazy-hedge has one in every second round."""
 
 
-def released_in_between(name: str, patience: int | None) -> Items:
+def released_in_between(name: str, feedback_window: int | None) -> Items:
     """The slates of a run in which somebody else publishes what is due, just before each round."""
-    learner, feedback = fresh(name, patience)
+    learner, feedback = fresh(name, feedback_window)
     shown = []
     for t in range(ROUNDS):
         while learner.due():
@@ -33,16 +33,16 @@ def released_in_between(name: str, patience: int | None) -> Items:
     return np.array(shown)
 
 
-@pytest.mark.parametrize("patience", mostly_slow([None, 40], [40]))
+@pytest.mark.parametrize("feedback_window", mostly_slow([None, 40], [40]))
 @pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
-def test_who_releases_makes_no_difference(name: str, patience: int | None) -> None:
-    learner, _ = fresh(name, patience)
-    np.testing.assert_array_equal(released_in_between(name, patience), learner.replay(PEOPLE))
+def test_who_releases_makes_no_difference(name: str, feedback_window: int | None) -> None:
+    learner, _ = fresh(name, feedback_window)
+    np.testing.assert_array_equal(released_in_between(name, feedback_window), learner.replay(USERS))
 
 
 @pytest.mark.parametrize("name", mostly_slow(RELEASING, MECHANISMS))
 def test_nobody_waits_for_a_release_that_is_under_way(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A release stands still before its noise is drawn: people are chosen for, and answer, meanwhile."""
+    """A release stands still before its noise is drawn: users are chosen for, and answer, meanwhile."""
     learner, feedback = fresh(name, None)
     under_way, go_on, once = threading.Event(), threading.Event(), Paid.once
     t = 0
@@ -79,11 +79,11 @@ def test_nobody_waits_for_a_release_that_is_under_way(name: str, monkeypatch: py
     assert learner.rounds == t + 60
 
 
-@pytest.mark.parametrize("patience", mostly_slow([None, 40], [40]))
+@pytest.mark.parametrize("feedback_window", mostly_slow([None, 40], [40]))
 @pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
-def test_a_snapshot_while_something_is_due(name: str, patience: int | None) -> None:
+def test_a_snapshot_while_something_is_due(name: str, feedback_window: int | None) -> None:
     """Whoever releases has not come to it for a long time: nothing is wrong with that."""
-    learner, feedback = fresh(name, patience)
+    learner, feedback = fresh(name, feedback_window)
     for t in range(ROUNDS // 2):
         _answered(learner, feedback, t, release=False)
     again = LEARNERS[name].restore(learner.snapshot())
@@ -92,11 +92,11 @@ def test_a_snapshot_while_something_is_due(name: str, patience: int | None) -> N
         _answered(again, feedback, t)
 
 
-@pytest.mark.parametrize("patience", mostly_slow([None, 40], [40]))
+@pytest.mark.parametrize("feedback_window", mostly_slow([None, 40], [40]))
 @pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
-def test_a_snapshot_after_a_release(name: str, patience: int | None) -> None:
+def test_a_snapshot_after_a_release(name: str, feedback_window: int | None) -> None:
     """Something was published, and nobody has come since: the next block may have begun already, with no round."""
-    learner, feedback = fresh(name, patience)
+    learner, feedback = fresh(name, feedback_window)
     releases = 0
     for t in range(ROUNDS // 2):
         if learner.due() and (releases := releases + 1) <= ENOUGH:

@@ -25,17 +25,17 @@ from diminuendo.objectives import Oracle
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.streams import People, taste_groups
+from diminuendo.streams import Users, taste_groups
 
 WORLD = Setting(6, 2, 240, "full", 4.0)
 
 
-def some_people(n_items: int, many: int, seed: int) -> People:
+def some_users(n_items: int, many: int, seed: int) -> Users:
     return taste_groups(many, n_items, groups=3, items_per_group=3, seed=seed)
 
 
 def made(retention: int | None, setting: Setting = WORLD, **more: Any) -> Learner:
-    return dim.make("overlap-greedy", setting, coins=dim.SeededCoins(3), retention=retention, **more)
+    return dim.make("overlap-greedy", setting, rng=dim.SeededSource(3), retention=retention, **more)
 
 
 def test_a_plan_asks_who_is_young_enough_and_every_batch_pays_within_the_budget() -> None:
@@ -66,21 +66,21 @@ def test_a_plan_asks_who_is_young_enough_and_every_batch_pays_within_the_budget(
 
 
 def test_a_retention_longer_than_the_run_changes_nothing_that_is_shown() -> None:
-    people = some_people(6, 240, seed=2)
+    users = some_users(6, 240, seed=2)
     plain, long = made(None), made(2 * WORLD.rounds)
-    assert (replay(plain, people) == replay(long, people)).all()
+    assert (replay(plain, users) == replay(long, users)).all()
     assert plain.parameters | {"retention": 480} == long.parameters
 
 
 @pytest.mark.parametrize("retention", [8, 40, 100])
 def test_what_a_release_is_charged_is_what_it_asks(retention: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batch by batch: a column of the ledger is above 0 where people have a weight, and covers its square."""
+    """Batch by batch: a column of the ledger is above 0 where users have a weight, and covers its square."""
     asked: list[dict[int, int]] = []
     begin = StoredParticipants.__init__
 
     def noted(self: StoredParticipants, blocks: Any, functions: Any, terms: Terms, engine: Any) -> None:
         users = [answers_of(block, terms).weights.tolist() for block in blocks]
-        batches = [block.facts.batches.tolist() for block in blocks]
+        batches = [block.spec.batches.tolist() for block in blocks]
         asked.append(dict(zip(itertools.chain(*batches), itertools.chain(*users), strict=True)))
         begin(self, blocks, functions, terms, engine)
 
@@ -88,11 +88,11 @@ def test_what_a_release_is_charged_is_what_it_asks(retention: int, monkeypatch: 
     setting = Setting(6, 2, 240, "full", 4.0)
     ledger = Ledger(dim.budget_for("overlap-greedy", setting))
     learner = made(retention, ledger=ledger)
-    loop(learner, some_people(6, 240, seed=1))
+    loop(learner, some_users(6, 240, seed=1))
     plan: Any = learner.policy.plan  # type: ignore[attr-defined]
     assert len(asked) == plan.releases > 3
     for number, weights in enumerate(asked):
-        charged = ledger.cost_of(f"people-{number:06d}")
+        charged = ledger.cost_of(f"users-{number:06d}")
         assert isinstance(charged, NormalColumns)
         one = sum(
             Fraction(shift) / Fraction(s) ** 2
@@ -105,7 +105,7 @@ def test_what_a_release_is_charged_is_what_it_asks(retention: int, monkeypatch: 
         assert not set(old) & {batch for batch, weight in weights.items() if weight}
     totals = np.zeros(len(plan.schedule))
     for number in range(plan.releases):
-        squares = ledger.cost_of(f"people-{number:06d}").squares  # type: ignore[union-attr]
+        squares = ledger.cost_of(f"users-{number:06d}").squares  # type: ignore[union-attr]
         totals[: len(squares)] += np.array(squares, dtype=np.float64)
     assert totals.max() <= ledger.budget.limit
 
@@ -143,28 +143,28 @@ def test_nobody_is_in_memory_or_asked_for_longer_than_was_said() -> None:
             kept = [number for number, one in alive.items() if one() is not None]
         longest = max(longest, *(t - number for number in kept), 0)
         assert all(t - number < retention for number in kept)
-    assert longest > retention // 2, "and people are not forgotten much sooner"
+    assert longest > retention // 2, "and users are not forgotten much sooner"
     assert all(asked - number <= retention for number, asked in last_asked.items())
     assert max(asked - number for number, asked in last_asked.items()) > retention // 2
 
 
 def test_nobody_older_is_in_a_snapshot_and_what_comes_too_late_is_not_kept() -> None:
-    people = some_people(6, 240, seed=1)
+    users = some_users(6, 240, seed=1)
     learner, retention = made(60), 60
     decisions = [learner.choose()]  # answered when her batch is forgotten
-    loop(learner, people[:150])
+    loop(learner, users[:150])
     memory: Any = learner.policy._memory  # type: ignore[attr-defined]
     before = len(memory)
-    learner.observe(decisions[0], people[0])
+    learner.observe(decisions[0], users[0])
     assert len(memory) == before
-    again = dim.restore(learner.snapshot(), coins=dim.SeededCoins(9))
+    again = dim.restore(learner.snapshot(), rng=dim.SeededSource(9))
     schedule = again.policy.plan.schedule  # type: ignore[attr-defined]
     begun = (0, *schedule.ends)
     result: Any = again.policy._memory  # type: ignore[attr-defined]
     assert len(result) == before > 0
     assert all(begun[batch] >= 151 - retention for batch in result.users.batches)
     assert again.parameters["retention"] == retention
-    loop(again, people[150:239])
+    loop(again, users[150:239])
     assert len(result) == 0, "after the last release nobody is needed any more"
 
 
@@ -176,7 +176,7 @@ def test_a_batch_that_is_asked_alone_is_not_taken_for_changed_tastes(monkeypatch
     monkeypatch.setattr(policy._memory, "asked_from", lambda number: number)
     monkeypatch.setattr(policy._drift, "changed", lambda earned, deviation: False)
     alone = [number for number in range(policy.plan.releases) if policy.plan.kept_from(number) == number]
-    loop(learner, some_people(6, 40, seed=1))
+    loop(learner, some_users(6, 40, seed=1))
     begins = policy._position.memory_begins
     assert begins not in alone or begins == 0
 
@@ -185,7 +185,7 @@ def test_a_batch_that_is_asked_alone_is_not_taken_for_changed_tastes(monkeypatch
     ("given", "said"),
     [
         ({"retention": 100, "horizon": None}, "how many rounds there will be at most"),
-        ({"retention": 3, "rounds": 10_000}, "keep people for at least 20 rounds"),
+        ({"retention": 3, "rounds": 10_000}, "keep users for at least 20 rounds"),
         ({"retention": 0}, "retention"),
         ({"retention": 1.5}, "retention"),
     ],
@@ -195,9 +195,9 @@ def test_what_cannot_be_kept_to_is_refused(given: dict[str, Any], said: str) -> 
         dim.make("overlap-greedy", WORLD, **given)
 
 
-def test_whoever_keeps_people_and_cannot_forget_them_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"'epoch-greedy' keeps people.*'private'"):
+def test_whoever_keeps_users_and_cannot_forget_them_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"'epoch-greedy' keeps users.*'private'"):
         dim.make("epoch-greedy", WORLD, retention=100)
     for name, entry in LEARNERS.items():
-        if not entry.advice.keeps_people and "full" in entry.reads:
+        if not entry.advice.keeps_users and "full" in entry.reads:
             dim.make(name, WORLD, retention=100)  # nobody is kept, so nobody for too long

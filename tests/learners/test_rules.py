@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import diminuendo as dim
-from diminuendo import LEARNERS, NoisyOr, People, SeededCoins, Setting, SlateRules
+from diminuendo import LEARNERS, NoisyOr, SeededSource, Setting, SlateRules, Users
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
@@ -31,7 +31,7 @@ from tests.learners.test_overlap_greedy import shown_of
 from tests.learners.test_slate_contexts import quick_splits
 
 N_ITEMS, SLOTS, ROUNDS = 14, 4, 600
-PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=4, items_per_group=5, seed=1)
+USERS = taste_groups(ROUNDS, N_ITEMS, groups=4, items_per_group=5, seed=1)
 BRAND, MAKER = [0, 1, 2], [0, 1, 2, 3, 4, 5]
 BOOKS = range(8)
 RULES = {
@@ -57,15 +57,15 @@ COMING_AND_GOING = ["overlap-greedy", "slate-totals", "slate-clicks"]
 
 def made(name: str, rules: SlateRules, seed: int = 1, **more: Any) -> Learner:
     entry, own = KINDS[name]
-    learner: Learner = entry(N_ITEMS, SLOTS, rules=rules, **MADE, **own, **more, coins=SeededCoins(seed))
+    learner: Learner = entry(N_ITEMS, SLOTS, rules=rules, **MADE, **own, **more, rng=SeededSource(seed))
     return learner
 
 
 def answer(learner: Learner, decision: Decision, t: int) -> Any:
-    """What person t says to what she is shown."""
+    """What user t says to what she is shown."""
     if "full" in learner.reads:
-        return PEOPLE[t]
-    return PEOPLE[t].value(decision.slate) if "bandit" in learner.reads else PEOPLE.click(t, decision.slate)
+        return USERS[t]
+    return USERS[t].value(decision.slate) if "bandit" in learner.reads else USERS.click(t, decision.slate)
 
 
 def check(rules: SlateRules, slates: Items, gone: tuple[int, ...] = ()) -> None:
@@ -74,8 +74,8 @@ def check(rules: SlateRules, slates: Items, gone: tuple[int, ...] = ()) -> None:
         assert np.isin(slates, items).sum(axis=1).max() <= most
     for slot, item in rules.pinned:
         assert (slates[:, slot] == item).all() if item not in gone else not (slates == item).any()
-        elsewhere = np.delete(slates, slot, axis=1)
-        assert not (elsewhere == item).any(), "once at most, and in its slot"
+        remote_rounds = np.delete(slates, slot, axis=1)
+        assert not (remote_rounds == item).any(), "once at most, and in its slot"
     for slot, row in enumerate(rules.eligible or ()):
         assert np.isin(slates[:, slot], [*row, EMPTY_SLOT]).all()
     assert not np.isin(slates, gone).any() or not gone
@@ -101,7 +101,7 @@ def test_every_slate_keeps_to_the_rules(name: str, rules: str) -> None:
     """Random ones too; round by round as at once; read from a snapshot in the midst."""
     kept_to = RULES[rules]
     learner, other = made(name, kept_to), made(name, kept_to)
-    slates = learner.replay(PEOPLE)
+    slates = learner.replay(USERS)
     check(kept_to, slates)
     assert (slates != EMPTY_SLOT).all()
     assert len(np.unique(slates[:20], axis=0)) >= 3, "random ones at first"
@@ -112,10 +112,10 @@ def test_every_slate_keeps_to_the_rules(name: str, rules: str) -> None:
         one_by_one.append(other.row_of(decision))
         other.observe(decision, answer(other, decision, t))
     np.testing.assert_array_equal(one_by_one, slates[:half])
-    again = KINDS[name][0].restore(other.snapshot(), coins=SeededCoins(7))
+    again = KINDS[name][0].restore(other.snapshot(), rng=SeededSource(7))
     assert again.parameters == other.parameters
     assert again.menu is not None
-    check(kept_to, again.replay(PEOPLE[half:]))
+    check(kept_to, again.replay(USERS[half:]))
 
 
 @pytest.mark.parametrize("rules", mostly_slow(["both", "all"], ["all"]))
@@ -128,13 +128,13 @@ def test_slates_keep_to_the_rules_while_items_come_and_go(name: str, rules: str)
     gone, stop = {7}, 0
     for number in range(12):
         start, stop = stop, stop + 50
-        slates = learner.replay(PEOPLE[start:stop])
+        slates = learner.replay(USERS[start:stop])
         check(kept_to, slates, tuple(gone))
         appear, retire = changes[number % len(changes)]
         learner.appear(appear)
         learner.retire(retire)
         gone = (gone - set(appear)) | set(retire)
-    again = KINDS[name][0].restore(learner.snapshot(), coins=SeededCoins(3))
+    again = KINDS[name][0].restore(learner.snapshot(), rng=SeededSource(3))
     assert again.menu is not None
 
 
@@ -151,7 +151,7 @@ def test_slates_of_every_type_keep_to_the_rules(
     kept_to, types = RULES[rules], np.arange(ROUNDS) % 3
     quick_splits(monkeypatch)
     learner = made(name, kept_to, contexts=Contexts(kind=3, private=private))
-    slates = learner.replay(PEOPLE[:-1], contexts=types[:-1])
+    slates = learner.replay(USERS[:-1], contexts=types[:-1])
     check(kept_to, slates)
     assert name.startswith("overlap") or len(learner.policy.groups) > 1  # type: ignore[attr-defined]
     learner.retire([12])
@@ -164,13 +164,13 @@ def test_slates_of_every_type_keep_to_the_rules(
 @pytest.mark.parametrize("name", KINDS)
 def test_by_rules_nearly_as_good_as_greedy_by_rules(name: str) -> None:
     chance = np.random.default_rng(4)
-    people = People(NoisyOr(), (chance.random((4_000, 10)) < np.linspace(0.5, 0.1, 10)).astype(float))
+    users = Users(NoisyOr(), (chance.random((4_000, 10)) < np.linspace(0.5, 0.1, 10)).astype(float))
     rules = SlateRules(pinned=[9], caps=[([0, 1, 2], 1)])
     entry, own = KINDS[name]
-    learner = entry(10, 3, horizon=4_000, epsilon=50.0, **own, rules=rules, coins=SeededCoins(1))
-    slates = learner.replay(people)
-    best = dim.greedy(people, 3, rules=rules)
-    assert people.values(slates)[2_000:].mean() > 0.95 * best.value
+    learner = entry(10, 3, horizon=4_000, epsilon=50.0, **own, rules=rules, rng=SeededSource(1))
+    slates = learner.replay(users)
+    best = dim.greedy(users, 3, rules=rules)
+    assert users.values(slates)[2_000:].mean() > 0.95 * best.value
     assert set(best.slate) == {9, 0, 3}
 
 
@@ -223,7 +223,7 @@ def test_a_menu_with_rules_is_read_back_and_draws_the_same() -> None:
     assert isinstance(again, RandomFromLists)
     for mine, theirs in zip(again.lists or (), menu.lists or (), strict=True):
         np.testing.assert_array_equal(mine, theirs)
-    learner.replay(PEOPLE)
+    learner.replay(USERS)
     assert isinstance(learner.menu, OneSlate)
 
 
@@ -239,7 +239,7 @@ def test_what_is_pinned_is_not_drawn_and_not_paid_for() -> None:
 
 def test_chains_begin_with_what_is_pinned() -> None:
     learner = made("overlap-greedy", RULES["pins"])
-    learner.replay(PEOPLE[:200])
+    learner.replay(USERS[:200])
     rows = shown_of(learner).picker.rows
     firsts = {keys[0] for keys in rows.arrays[0].tolist() if keys[0] >= 0}
     assert firsts <= {9, 5}
@@ -252,7 +252,7 @@ def test_who_cannot_keep_to_rules_says_so(name: str) -> None:
     feedback = next(iter(sorted(entry.reads)))
     setting = Setting(6, 2, 50, feedback, rules=SlateRules(pinned=[1]))
     if name in KINDS:
-        learner = entry.for_setting(setting, coins=SeededCoins(1))
+        learner = entry.for_setting(setting, rng=SeededSource(1))
         assert learner.choose().slate[0] == 1
         return
     with pytest.raises(InvalidInput, match=r"keeps to no rules.*'private'"):

@@ -1,4 +1,4 @@
-"""Contexts for payoffs and clicks: what people are shown by what is known of them, and what gets out of it."""
+"""Contexts for rewards and clicks: what users are shown by what is known of them, and what gets out of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import Contexts, Learner, SeededCoins, Setting, _snapshots, make
+from diminuendo import Contexts, Learner, SeededSource, Setting, _snapshots, make
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.entry import Entry
 from diminuendo.learners.base.replay import loop, replay
@@ -25,15 +25,15 @@ from diminuendo.learners.slates.contexts.policy import GroupedSlatePolicy
 from diminuendo.learners.slates.totals import SlateTotals, Totals
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness import PublicCoins, noise
-from diminuendo.streams import People, taste_groups
+from diminuendo.randomness import PublicSource, noise
+from diminuendo.streams import Users, taste_groups
 from diminuendo.sums.private_counts import PrivateCounts
 from diminuendo.types import NEVER, Decision, FeedbackKind, Ints, Items
 from tests.kit.menus import read_menu
 from tests.kit.slow import mostly_slow, rows_mostly_slow
 
 LEARNING: dict[str, Entry[Any]] = {entry.name: entry for entry in (SlateTotals, SlateClicks)}
-N_ITEMS, SLOTS, PEOPLE = 12, 3, 900
+N_ITEMS, SLOTS, USERS = 12, 3, 900
 ROUNDS = 60
 EPSILON = 0.5
 
@@ -47,9 +47,9 @@ def contexts_of(private: bool) -> Contexts:
     return Contexts(taste=["a", "b", "c"], private=private)
 
 
-def crowd(private: bool, people: int = PEOPLE) -> People:
-    """People of three tastes, each of whom wants items of her own."""
-    result = taste_groups(people, N_ITEMS, groups=3, items_per_group=4, group_skew=0.0, seed=4)
+def crowd(private: bool, users: int = USERS) -> Users:
+    """Users of three tastes, each of whom wants items of her own."""
+    result = taste_groups(users, N_ITEMS, groups=3, items_per_group=4, group_skew=0.0, seed=4)
     rows = result.matrices[0].tocsr()
     first = rows.indices[rows.indptr[:-1]]
     taste = np.unique(first, return_inverse=True)[1] % 3
@@ -58,27 +58,27 @@ def crowd(private: bool, people: int = PEOPLE) -> People:
 
 def quick_splits(patch: pytest.MonkeyPatch) -> None:
     """So that short runs have many blocks, tell segments apart at once, and split them whatever was published."""
-    patch.setattr("diminuendo.learners.slates.planner.PEOPLE_PER_SLATE", 0.5)
+    patch.setattr("diminuendo.learners.slates.planner.USERS_PER_SLATE", 0.5)
     patch.setattr("diminuendo.learners.slates.planner.FIRST_SHARE", 0.9)
     patch.setattr("diminuendo.learners.slates.planner.SWEEPS", 1)
     patch.setattr("diminuendo.learners.slates.planner.WARY_DRAWS", 2)
     patch.setattr("diminuendo.learners.slates.planner.N_DRAWS", 8)
     for questions in (Totals, FirstClicks):
         patch.setattr(questions, "enough_for_chance", 1)
-    patch.setattr(groups, "TOLD_PEOPLE", 1.0)
+    patch.setattr(groups, "TOLD_USERS", 1.0)
     patch.setattr(groups, "LEAST_TOLD", 0.0)
     patch.setattr(groups, "TOLD_SHARE", 0.2)
     patch.setattr(groups, "LEAST_GROUP", 0.1)
-    patch.setattr(groups, "PEOPLE_PER_SLATE", 0.5)
+    patch.setattr(groups, "USERS_PER_SLATE", 0.5)
     patch.setattr(Group, "differs", lambda self: bool(self._told_of))
 
 
 def made(name: str, private: bool, seed: int = 3, **more: Any) -> Learner:
     options = {
-        "horizon": PEOPLE,
+        "horizon": USERS,
         "epsilon": 1.0,
         "contexts": contexts_of(private),
-        "coins": SeededCoins(seed),
+        "rng": SeededSource(seed),
     }
     return LEARNING[name](N_ITEMS, SLOTS, **options | more)
 
@@ -110,7 +110,7 @@ class Scripted:
 
 
 Hers = tuple[Any, Any]
-"""What one person comes with, and what she says."""
+"""What one user comes with, and what she says."""
 
 
 def told(
@@ -123,7 +123,7 @@ def told(
     scripted = Scripted(script)
     patch.setattr(noise, "laplace", scripted.laplace)
     contexts = contexts_of(private)
-    learner = kind(4, 2, horizon=ROUNDS, epsilon=EPSILON, coins=SeededCoins(5), contexts=contexts)
+    learner = kind(4, 2, horizon=ROUNDS, epsilon=EPSILON, rng=SeededSource(5), contexts=contexts)
     decisions = []
     for t in range(ROUNDS):
         context, answer = hers if t == at else ("abc"[t % 3], others[t % 4])
@@ -134,7 +134,7 @@ def told(
 
 
 def worst_ratio(name: str, private: bool, patch: pytest.MonkeyPatch) -> float:
-    """The largest log-ratio of what others see, over what one person may come with and say."""
+    """The largest log-ratio of what others see, over what one user may come with and say."""
     click, worst, split = name == "slate-clicks", 0.0, False
     unit = 1 if click else Totals.ticks
     answers: list[Any] = ["no answer", None, 1] if click else ["no answer", float("nan"), 1.0]
@@ -180,10 +180,10 @@ def test_hidden_cells_need_twice_the_noise(name: str, monkeypatch: pytest.Monkey
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNING)
 def test_the_next_card_of_a_deck_would_tell_everything(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Were the place in the deck the number of people of the group so far, her context would move others."""
+    """Were the place in the deck the number of users of the group so far, her context would move others."""
     quick_splits(monkeypatch)
 
-    def next_card(self: Any, number: int, slates: Items, probes: Items, coins: Any, types: Ints) -> int:
+    def next_card(self: Any, number: int, slates: Items, probes: Items, rng: Any, types: Ints) -> int:
         menu, counted = self.menu, vars(self).setdefault("counted", np.zeros(len(self.menu.decks), dtype=int))
         group = menu.groups[types[0]]
         slates[0] = menu.slates[menu.decks[group, counted[group]]]
@@ -214,10 +214,10 @@ def test_propensities_tell_no_private_context(
     name: str, private: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick_splits(monkeypatch)
-    learner, people = made(name, private), crowd(private)
+    learner, users = made(name, private), crowd(private)
     chances = []
     for t in range(300):
-        chances.append(learner.choose(context=people.contexts.said(int(people.types[t]))).propensity)  # type: ignore[union-attr,index]
+        chances.append(learner.choose(context=users.contexts.said(int(users.types[t]))).propensity)  # type: ignore[union-attr,index]
     assert (set(chances) == {None}) == private
     assert len(policy_of(learner).groups) > 1
     if not private:
@@ -229,7 +229,7 @@ def test_propensities_tell_no_private_context(
 
 @BOTH
 def test_the_guarantee_names_its_view(name: str, private: bool) -> None:
-    guarantee = made(name, private, epsilon=2.0, visits=2).guarantee
+    guarantee = made(name, private, epsilon=2.0, max_rounds_per_user=2).guarantee
     assert guarantee.epsilon == pytest.approx(2.0)
     assert guarantee.delta == 0
     assert guarantee.view == ("all others" if private else "everybody")
@@ -264,52 +264,52 @@ def test_a_private_context_is_never_refused(name: str) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("patience", mostly_slow([None, 40], [40]))
+@pytest.mark.parametrize("feedback_window", mostly_slow([None, 40], [40]))
 def test_replay_is_the_loop(
-    name: str, private: bool, patience: int | None, monkeypatch: pytest.MonkeyPatch
+    name: str, private: bool, feedback_window: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With answers that come late or never, and people who come too often."""
+    """With answers that come late or never, and users who come too often."""
     quick_splits(monkeypatch)
-    people = crowd(private)
-    persons = [f"person {t - 1 if t % 5 == 4 else t}" for t in range(PEOPLE)]
-    late = None
-    if patience:
-        late = np.random.default_rng(1).integers(0, 60, PEOPLE)
-        late[::7] = NEVER
-    runs = [made(name, private, patience=patience) for _ in range(2)]
+    users = crowd(private)
+    user_ids = [f"user {t - 1 if t % 5 == 4 else t}" for t in range(USERS)]
+    delay = None
+    if feedback_window:
+        delay = np.random.default_rng(1).integers(0, 60, USERS)
+        delay[::7] = NEVER
+    runs = [made(name, private, feedback_window=feedback_window) for _ in range(2)]
     shown = [
-        way(learner, people, persons=persons, late=late)
+        way(learner, users, user_ids=user_ids, delay=delay)
         for way, learner in zip((replay, loop), runs, strict=True)
     ]
     np.testing.assert_array_equal(shown[0], shown[1])
     assert len(policy_of(runs[0]).groups) > 1
     quick, slow = (policy_of(learner) for learner in runs)
     assert len(quick._counts._lots) == len(slow._counts._lots)
-    if late is None:  # else some answers are still on their way
+    if delay is None:  # else some answers are still on their way
         for one, other in zip(quick._counts._lots, slow._counts._lots, strict=True):
             np.testing.assert_array_equal(one, other)
         assert any(lot.any() for lot in quick._counts._lots)
-    by_type = [{tuple(row) for row in shown[0][people.types == kind][-100:]} for kind in (1, 2, 3)]
-    assert len(set(map(frozenset, by_type))) > 1, "people of different types are shown different slates"
+    by_type = [{tuple(row) for row in shown[0][users.types == kind][-100:]} for kind in (1, 2, 3)]
+    assert len(set(map(frozenset, by_type))) > 1, "users of different types are shown different slates"
 
 
 @BOTH
 def test_a_snapshot_goes_on(name: str, private: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     quick_splits(monkeypatch)
-    people, dealt = crowd(private), 0
+    users, dealt = crowd(private), 0
     for at in (0, 30, 111, 400, 777):
         learner = made(name, private)
-        learner.replay(people[:at])
+        learner.replay(users[:at])
         written = learner.snapshot()
-        twins = [LEARNING[name].restore(written, coins=SeededCoins(9)) for _ in range(2)]
+        twins = [LEARNING[name].restore(written, rng=SeededSource(9)) for _ in range(2)]
         assert twins[0].snapshot() == twins[1].snapshot() == written
         np.testing.assert_array_equal(
-            twins[0].replay(people[at : at + 60]), twins[1].replay(people[at : at + 60])
+            twins[0].replay(users[at : at + 60]), twins[1].replay(users[at : at + 60])
         )
         assert twins[0].snapshot() == twins[1].snapshot()
         if not policy_of(learner).due():  # what was dealt goes on, and an answer is counted in the same cell
             dealt += 1
-            third = LEARNING[name].restore(written, coins=SeededCoins(9))
+            third = LEARNING[name].restore(written, rng=SeededSource(9))
             chosen = [each.choose(context="b") for each in (learner, third)]
             assert chosen[0].slate == chosen[1].slate
             for each, decision in zip((learner, third), chosen, strict=True):
@@ -322,11 +322,11 @@ def test_a_snapshot_goes_on(name: str, private: bool, monkeypatch: pytest.Monkey
 
 
 def menus_of(name: str, private: bool) -> Iterator[tuple[bytes, list[int], list[Decision]]]:
-    """Every menu of a run as bytes, the types of the people of its rounds, and what the learner showed them."""
-    learner, people = made(name, private), crowd(private)
+    """Every menu of a run as bytes, the types of the users of its rounds, and what the learner showed them."""
+    learner, users = made(name, private), crowd(private)
     menu, types, decisions = None, list[int](), list[Decision]()
     for t in range(400):
-        kind = int(people.types[t])  # type: ignore[index]
+        kind = int(users.types[t])  # type: ignore[index]
         decision = learner.choose(context=contexts_of(private).said(kind))
         if learner.menu is not menu:
             if menu is not None:
@@ -347,10 +347,10 @@ def test_who_holds_a_menu_can_choose(name: str, private: bool, monkeypatch: pyte
         assert menu.end is not None
         assert decisions[-1].round < menu.end
         groups_seen.add(len(menu.decks))
-        chooser, coins = menu.chooser(), PublicCoins(SeededCoins(1))
+        chooser, rng = menu.chooser(), PublicSource(SeededSource(1))
         for kind, decision in zip(types, decisions, strict=True):
             row, probe = np.zeros((1, SLOTS), dtype=np.int32), np.zeros((1, 3), dtype=np.int32)
-            assert chooser.draw(decision.round, row, probe, coins.view, np.array([kind])) == 1
+            assert chooser.draw(decision.round, row, probe, rng.view, np.array([kind])) == 1
             assert tuple(row[0].tolist()) == decision.slate
             assert chooser.propensity(decision.round, row[0]) == decision.propensity
     assert len(groups_seen) > 1
@@ -359,12 +359,12 @@ def test_who_holds_a_menu_can_choose(name: str, private: bool, monkeypatch: pyte
 def test_a_menu_that_was_altered_is_refused() -> None:
     learner = made("slate-totals", False)
     learner.choose(context="a")
-    facts, arrays = _snapshots.unpacked(learner.menu.to_bytes(), "a menu")  # type: ignore[union-attr]
+    spec, arrays = _snapshots.unpacked(learner.menu.to_bytes(), "a menu")  # type: ignore[union-attr]
     for name, value in {"decks": 500, "groups": 3, "slates": N_ITEMS}.items():
         worse = {key: part.copy() for key, part in arrays.items()}
         worse[name].flat[0] = value
         with pytest.raises(InvalidInput, match="altered"):
-            read_menu(_snapshots.packed(facts, worse))
+            read_menu(_snapshots.packed(spec, worse))
 
 
 # A crash.
@@ -377,14 +377,14 @@ def test_after_a_crash_the_same_is_shown_and_nothing_is_published_twice(
     """Who begins again on the same ledger goes through the same decks, whoever comes then."""
     quick_splits(monkeypatch)
     unit = Unit(relation="replace-with-context" if private else "replace")
-    people, runs = crowd(private)[:500], list[Any]()
-    others = people.with_contexts(contexts_of(private), np.full(500, 1))
-    for came in (people, others):
+    users, runs = crowd(private)[:500], list[Any]()
+    others = users.with_contexts(contexts_of(private), np.full(500, 1))
+    for came in (users, others):
         with Ledger.open(tmp_path / "people.ledger", Budget(1.0, 0.0, unit, "pure")) as ledger:
-            learner = made(name, private, ledger=ledger, coins=None)
+            learner = made(name, private, ledger=ledger, rng=None)
             slates, last = learner.replay(came), learner.choose(context="a")
             runs.append((slates, len(ledger._drawn), policy_of(learner).group_of.tolist(), last))
-    same = people.types == others.types
+    same = users.types == others.types
     before, again = runs
     np.testing.assert_array_equal(before[0][same], again[0][same])
     assert before[1:3] == again[1:3]
@@ -393,7 +393,7 @@ def test_after_a_crash_the_same_is_shown_and_nothing_is_published_twice(
 
 
 def test_nobody_is_in_two_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A block that was planned before a crash begins while its people are in another: that one ends."""
+    """A block that was planned before a crash begins while its users are in another: that one ends."""
     quick_splits(monkeypatch)
     learner = made("slate-totals", True)
     policy = policy_of(learner)
@@ -404,7 +404,7 @@ def test_nobody_is_in_two_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     policy._adopt(early)
     assert policy._blocks[0].end == learner.rounds
     assert policy._blocks[0].first == running.first
-    apart = OpenGroupBlock(running.plan, 0, running.leading, running.people, seen_before=False)
+    apart = OpenGroupBlock(running.plan, 0, running.leading, running.users, seen_before=False)
     nobody = np.full_like(early.parts, -1)
     assert apart.cut(1, nobody) is apart
 
@@ -432,11 +432,11 @@ def test_shares_are_those_that_came() -> None:
 def test_noisy_counts_find_the_shares_of_private_segments(name: str) -> None:
     """Nobody counts who came; what is published says it all the same."""
     rng = np.random.default_rng(0)
-    people = taste_groups(6000, N_ITEMS, groups=3, items_per_group=4, group_skew=0.0, seed=4)
-    kinds = np.array([0, 1, 2])[people.matrices[0].tocsr().indices[::4] % 3]
+    users = taste_groups(6000, N_ITEMS, groups=3, items_per_group=4, group_skew=0.0, seed=4)
+    kinds = np.array([0, 1, 2])[users.matrices[0].tocsr().indices[::4] % 3]
     kinds = np.where(rng.random(6000) < 0.5, 0, kinds)
     learner = made(name, True, horizon=6000, epsilon=4.0)
-    learner.replay(people.with_contexts(contexts_of(True), kinds))
+    learner.replay(users.with_contexts(contexts_of(True), kinds))
     shares = policy_of(learner).coming.shares()
     truth = np.bincount(kinds + 1, minlength=4) / 6000
     np.testing.assert_allclose(shares, truth, atol=0.04)
@@ -445,15 +445,15 @@ def test_noisy_counts_find_the_shares_of_private_segments(name: str) -> None:
 # Splitting.
 
 
-def evidence(rates: list[float], people: int, scale: float, seed: int = 0) -> Group:
+def evidence(rates: list[float], users: int, scale: float, seed: int = 0) -> Group:
     """A group of which one slate was published, told apart."""
     rng = np.random.default_rng(seed)
     learner = made("slate-totals", False)
     group = policy_of(learner).groups[0]
-    group.people = 100
+    group.users = 100
     block, _ = group.plan(0, np.full(4, 0.25), np.ones(4, dtype=bool), 800, 0, np.random.default_rng(1))
-    many = np.full(len(rates), float(people))
-    said = rng.binomial(people, rates) + rng.laplace(scale=scale or 1e-9, size=len(rates))
+    many = np.full(len(rates), float(users))
+    said = rng.binomial(users, rates) + rng.laplace(scale=scale or 1e-9, size=len(rates))
     parts = np.arange(4)
     object.__setattr__(block, "parts", parts)
     vars(block).pop("n_parts", None)
@@ -473,36 +473,36 @@ def test_all_of_whom_enough_come_are_split_and_the_largest_first() -> None:
     group = policy_of(made("slate-totals", False)).groups[0]
     shares, members = np.array([0.02, 0.5, 0.2, 0.28]), np.array([True, True, True, False])
     assert group.to_split(shares, members, 1000).tolist() == [1, 2]
-    assert group.to_split(shares, members, 200).tolist() == [1], "of 12 items in slates of 3: 64 people each"
+    assert group.to_split(shares, members, 200).tolist() == [1], "of 12 items in slates of 3: 64 users each"
     assert not len(group.to_split(shares, members, 100))
 
 
-def test_a_leading_slate_for_few_people_does_not_end_the_telling() -> None:
-    """It is told apart itself where it has enough people; else another is, when twice as many people have come."""
+def test_a_leading_slate_for_few_users_does_not_end_the_telling() -> None:
+    """It is told apart itself where it has enough users; else another is, when twice as many users have come."""
     group = policy_of(made("slate-totals", False)).groups[0]
     slates = np.array([[0, 1, 2], [3, 4, 5]], dtype=np.int32)
     block = SlateBlock(slates, np.array([10, 40]), np.array([3, 3]))
     group.planner._leading[:] = 1.0, 0.5, 0.01
-    group.people = group._tested = 100
+    group.users = group._tested = 100
     assert group._row_to_tell(block, 40) == 1
     assert group._row_to_tell(block, 41) is None
-    group.people = 200
+    group.users = 200
     assert group._row_to_tell(block, 41) == 2
 
 
 def test_useless_contexts_change_little_and_useful_ones_much() -> None:
-    """Exact counts, so that few people are enough."""
-    people = crowd(False, 6000)
-    shuffled = people.with_contexts(contexts_of(False), np.random.default_rng(0).integers(0, 3, 6000))
+    """Exact counts, so that few users are enough."""
+    users = crowd(False, 6000)
+    shuffled = users.with_contexts(contexts_of(False), np.random.default_rng(0).integers(0, 3, 6000))
     known, useless = (
         LEARNING["slate-totals"](
-            N_ITEMS, SLOTS, horizon=6000, epsilon=4.0, coins=SeededCoins(2), contexts=contexts_of(False)
+            N_ITEMS, SLOTS, horizon=6000, epsilon=4.0, rng=SeededSource(2), contexts=contexts_of(False)
         )
         for _ in range(2)
     )
-    alone = LEARNING["slate-totals"](N_ITEMS, SLOTS, horizon=6000, epsilon=4.0, coins=SeededCoins(2))
-    plain = people.values(alone.replay(people)).mean()
-    assert people.values(known.replay(people)).mean() > 1.1 * plain
-    assert people.values(useless.replay(shuffled)).mean() > 0.95 * plain
+    alone = LEARNING["slate-totals"](N_ITEMS, SLOTS, horizon=6000, epsilon=4.0, rng=SeededSource(2))
+    plain = users.values(alone.replay(users)).mean()
+    assert users.values(known.replay(users)).mean() > 1.1 * plain
+    assert users.values(useless.replay(shuffled)).mean() > 0.95 * plain
     assert len(policy_of(known).groups) == 4
     assert len(policy_of(useless).groups) == 1

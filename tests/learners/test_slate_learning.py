@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from diminuendo import NoisyOr, Oracle, People, SeededCoins, Setting, make
+from diminuendo import NoisyOr, Oracle, SeededSource, Setting, Users, make
 from diminuendo.errors import WrongFeedback
 from diminuendo.learners import LEARNERS, Learner, with_variants
 from diminuendo.learners.slates.blocks import WHICH_SLOT
@@ -18,8 +18,8 @@ from diminuendo.types import FeedbackKind, Floats, Items
 from tests.kit.slow import mostly_slow
 
 N, K, T = 40, 3, 8_000
-PEOPLE = taste_groups(T, N, groups=6, items_per_group=5, seed=11)
-GREEDY = float(PEOPLE.values(greedy(PEOPLE, K).slate).mean())
+USERS = taste_groups(T, N, groups=6, items_per_group=5, seed=11)
+GREEDY = float(USERS.values(greedy(USERS, K).slate).mean())
 KINDS = {name: LEARNERS[name] for name in with_variants() if name.startswith("slate-")}
 NOISY = [name for name in KINDS if KINDS[name].private]
 
@@ -31,24 +31,24 @@ def policy_of(learner: Learner) -> SlatePolicy:
 
 def learner_of(name: str, seed: int, epsilon: float = 1.0) -> Learner:
     (feedback,) = KINDS[name].reads
-    made: Learner = KINDS[name].for_setting(Setting(N, K, T, feedback, epsilon), coins=SeededCoins(seed))
+    made: Learner = KINDS[name].for_setting(Setting(N, K, T, feedback, epsilon), rng=SeededSource(seed))
     return made
 
 
-def late_payoffs(slates: Items) -> Floats:
-    """What the last quarter of the people got."""
-    return np.asarray(PEOPLE.values(slates)[-T // 4 :])
+def late_rewards(slates: Items) -> Floats:
+    """What the last quarter of the users got."""
+    return np.asarray(USERS.values(slates)[-T // 4 :])
 
 
 @pytest.mark.parametrize("name", mostly_slow(KINDS, ["slate-clicks"]))
 def test_it_learns(name: str) -> None:
     """In the last quarter every seed has closed more than half of the distance between random choice and greedy."""
     random = float(
-        PEOPLE.values(make("random", Setting(N, K, T, "full"), coins=SeededCoins(1)).replay(PEOPLE)).mean()
+        USERS.values(make("random", Setting(N, K, T, "full"), rng=SeededSource(1)).replay(USERS)).mean()
     )
     for seed in range(4):
-        slates = learner_of(name, seed).replay(PEOPLE.clicking("cascade", seed))
-        assert late_payoffs(slates).mean() > (random + GREEDY) / 2, f"seed {seed}"
+        slates = learner_of(name, seed).replay(USERS.clicking("cascade", seed))
+        assert late_rewards(slates).mean() > (random + GREEDY) / 2, f"seed {seed}"
 
 
 @pytest.mark.parametrize("name", mostly_slow(KINDS, ["slate-totals"]))
@@ -56,23 +56,21 @@ def test_it_learns_nothing_where_nobody_says_anything(name: str) -> None:
     """A planted silence: the check above can fail."""
     learner = learner_of(name, 0)
     slates = np.array([learner.choose().slate for _ in range(T)])
-    random = PEOPLE.values(
-        make("random", Setting(N, K, T, "full"), coins=SeededCoins(1)).replay(PEOPLE)
-    ).mean()
-    assert late_payoffs(slates.astype(np.int32)).mean() < (random + GREEDY) / 2
+    random = USERS.values(make("random", Setting(N, K, T, "full"), rng=SeededSource(1)).replay(USERS)).mean()
+    assert late_rewards(slates.astype(np.int32)).mean() < (random + GREEDY) / 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NOISY)
-def test_steady_people_are_not_forgotten_and_changed_ones_are(name: str) -> None:
-    """From half time on people want the other half of the items, and nothing else."""
+def test_steady_users_are_not_forgotten_and_changed_ones_are(name: str) -> None:
+    """From half time on users want the other half of the items, and nothing else."""
     one = sparse.csr_array(taste_groups(T, N // 2, groups=6, items_per_group=5, seed=11).matrices[0])
     other = sparse.csr_array((T // 2, N // 2))
     rows = sparse.vstack([sparse.hstack([one[: T // 2], other]), sparse.hstack([other, one[T // 2 :]])])
-    changed = People(NoisyOr(), rows)
+    changed = Users(NoisyOr(), rows)
     for seed in range(3):
         steady, moved = learner_of(name, seed), learner_of(name, seed)
-        steady.replay(PEOPLE.clicking("cascade", seed))
+        steady.replay(USERS.clicking("cascade", seed))
         assert policy_of(steady).planner.since[0] == 0
         moved.replay(changed.clicking("cascade", seed))
         assert T // 2 < policy_of(moved).planner.since[0] < T, "noticed while it still mattered"
@@ -89,11 +87,11 @@ def test_a_sudden_fall_is_survived(name: str, n_items: int, slots: int) -> None:
     (feedback,) = KINDS[name].reads
     for seed in range(3):
         learner = KINDS[name].for_setting(
-            Setting(n_items, slots, rounds, feedback, 4.0), coins=SeededCoins(seed)
+            Setting(n_items, slots, rounds, feedback, 4.0), rng=SeededSource(seed)
         )
-        people, restarts, before = People(NoisyOr(), rows).clicking("cascade", seed), 0, 0
+        users, restarts, before = Users(NoisyOr(), rows).clicking("cascade", seed), 0, 0
         for first in range(0, rounds, 50):
-            learner.replay(people[first : first + 50])
+            learner.replay(users[first : first + 50])
             since = int(policy_of(learner).planner.since[0])
             restarts, before = restarts + (since != before), since
             KINDS[name].restore(learner.snapshot())
@@ -103,15 +101,15 @@ def test_a_sudden_fall_is_survived(name: str, n_items: int, slots: int) -> None:
 def test_what_teaches_most_is_asked() -> None:
     rng = np.random.default_rng(2)
     chances = 1 - np.exp(-np.cumsum(rng.exponential(0.15, (16, 4)), axis=1))
-    assert best_question(chances, 10_000, 1.0, 2.0) == WHICH_SLOT, "many people: noise hardly matters"
-    assert best_question(chances, 30, 20.0, 40.0) != WHICH_SLOT, "few people, much noise: one pooled number"
+    assert best_question(chances, 10_000, 1.0, 2.0) == WHICH_SLOT, "many users: noise hardly matters"
+    assert best_question(chances, 30, 20.0, 40.0) != WHICH_SLOT, "few users, much noise: one pooled number"
     only_first = np.tile(chances[:1], (16, 1))
     only_first += (rng.random((16, 1)) - 0.5) * 0.2  # all that is unsure is the first slot
     assert best_question(only_first, 30, 20.0, 40.0) == 1
 
 
 def test_who_was_shown_least_comes_first() -> None:
-    learner = SlateClicks(9, 3, horizon=900, epsilon=1.0, coins=SeededCoins(1))
+    learner = SlateClicks(9, 3, horizon=900, epsilon=1.0, rng=SeededSource(1))
     planner = policy_of(learner).planner
     planner.posterior.sample(4, np.random.default_rng(0))
     planner.posterior.observations.shown[:] = [5, 1, 9, 0, 2, 2, 2, 2, 2]
@@ -122,7 +120,7 @@ def test_who_was_shown_least_comes_first() -> None:
 @pytest.mark.parametrize("feedback", ["bandit", "click"])
 def test_private_is_the_one_for_practice(feedback: FeedbackKind) -> None:
     setting = Setting(20, 3, 1_000, feedback, 0.7)
-    learner = make("private", setting, coins=SeededCoins(0))
+    learner = make("private", setting, rng=SeededSource(0))
     assert isinstance(learner.policy, SlatePolicy)
     assert learner.guarantee.epsilon == pytest.approx(0.7)
     assert learner.guarantee.delta == 0
@@ -131,7 +129,7 @@ def test_private_is_the_one_for_practice(feedback: FeedbackKind) -> None:
 
 @pytest.mark.parametrize("wrong", [3, -1, 0.0, True, "1", [0], Oracle(lambda s: 0.0, 9)])
 def test_a_click_is_a_position_or_none(wrong: object) -> None:
-    learner = SlateClicks(9, 3, horizon=90, epsilon=1.0, coins=SeededCoins(1))
+    learner = SlateClicks(9, 3, horizon=90, epsilon=1.0, rng=SeededSource(1))
     decision = learner.choose()
     with pytest.raises(WrongFeedback, match="from 0 to 2, or None"):
         learner.observe(decision, wrong)
@@ -141,6 +139,6 @@ def test_a_click_is_a_position_or_none(wrong: object) -> None:
 def test_orders_of_slots_do_not_tell_totals_apart() -> None:
     """Totals are about sets: slates are shown sorted, so that the same set is one number."""
     learner = learner_of("slate-totals", 1)
-    learner.replay(PEOPLE[:3000])
+    learner.replay(USERS[:3000])
     slates = policy_of(learner).planner.posterior.observations.arrays()["slates"]
     assert (np.diff(slates, axis=1) > 0).all()

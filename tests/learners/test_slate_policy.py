@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import SeededCoins, Setting
+from diminuendo import SeededSource, Setting
 from diminuendo.errors import InvalidInput, WrongFeedback
 from diminuendo.learners import LEARNERS, Learner, with_variants
 from diminuendo.learners.base.entry import Entry
@@ -21,7 +21,7 @@ from diminuendo.learners.slates.policy import SlatePolicy
 from diminuendo.learners.slates.totals import SlateTotals, Totals
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness import PublicCoins, noise
+from diminuendo.randomness import PublicSource, noise
 from diminuendo.streams import taste_groups
 from diminuendo.sums import private_counts
 from diminuendo.types import Decision, Floats, Ints
@@ -69,7 +69,7 @@ class Scripted:
 
 def small_blocks(patch: pytest.MonkeyPatch) -> None:
     """So that a short run has several blocks."""
-    patch.setattr("diminuendo.learners.slates.planner.PEOPLE_PER_SLATE", 1.0)
+    patch.setattr("diminuendo.learners.slates.planner.USERS_PER_SLATE", 1.0)
     patch.setattr("diminuendo.learners.slates.planner.FIRST_SHARE", 0.9)
     for questions in (Totals, FirstClicks):
         patch.setattr(questions, "enough_for_chance", 1)
@@ -81,13 +81,15 @@ def run(
     script: list[int],
     epsilon: float,
     patch: pytest.MonkeyPatch,
-    patience: int | None = None,
+    feedback_window: int | None = None,
 ) -> tuple[list[Decision], float, list[int]]:
     """A run in which `script` is published: its decisions, how likely that was, and what was asked."""
     told = Scripted(script)
     patch.setattr(noise, "laplace", told.laplace)
     small_blocks(patch)
-    learner = kind(3, 2, horizon=len(said), epsilon=epsilon, coins=SeededCoins(5), patience=patience)
+    learner = kind(
+        3, 2, horizon=len(said), epsilon=epsilon, rng=SeededSource(5), feedback_window=feedback_window
+    )
     decisions, asked = [], []
     for answer in said:
         decisions.append(learner.choose())
@@ -99,9 +101,9 @@ def run(
 
 
 def worst_ratio(
-    kind: Entry[Any], epsilon: float, patch: pytest.MonkeyPatch, patience: int | None = None
+    kind: Entry[Any], epsilon: float, patch: pytest.MonkeyPatch, feedback_window: int | None = None
 ) -> tuple[float, set[int]]:
-    """The largest log-ratio of whatever is published in a run, over what one person may say; and what was asked."""
+    """The largest log-ratio of whatever is published in a run, over what one user may say; and what was asked."""
     click = "click" in kind.reads
     others = [0, None, 1, 0] if click else [0.5, 1.0, 0.0, 0.25]
     hers = ["no answer", None, 0, 1] if click else ["no answer", 0.0, 0.4, 1.0, float("nan"), -3, 1e9]
@@ -114,7 +116,7 @@ def worst_ratio(
             for said in hers:
                 answers: list[Any] = [others[t % 4] for t in range(ROUNDS)]
                 answers[place] = said
-                runs.append(run(kind, answers, script, epsilon, patch, patience))
+                runs.append(run(kind, answers, script, epsilon, patch, feedback_window))
             assert all(decisions == runs[0][0] for decisions, *_ in runs), "what is shown follows from it"
             likely = [log for _, log, _ in runs]
             worst, asked = max(worst, max(likely) - min(likely)), asked | set(runs[0][2])
@@ -122,17 +124,17 @@ def worst_ratio(
 
 
 @pytest.mark.parametrize(
-    ("name", "epsilon", "patience"),
+    ("name", "epsilon", "feedback_window"),
     rows_mostly_slow(
         itertools.product(LEARNING, (0.5, 8.0), (None, 5)),
         [("slate-clicks", 0.5, 5)],
     ),
 )
 def test_everything_published_in_a_whole_run_is_private(
-    name: str, epsilon: float, patience: int | None, monkeypatch: pytest.MonkeyPatch
+    name: str, epsilon: float, feedback_window: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exact: given what is published, slates and propensities are the same, and its law is a product of factors."""
-    worst, asked = worst_ratio(LEARNING[name], epsilon, monkeypatch, patience)
+    worst, asked = worst_ratio(LEARNING[name], epsilon, monkeypatch, feedback_window)
     assert 0.999 * epsilon < worst <= epsilon * (1 + 1e-12)
     if name == "slate-clicks" and epsilon == 8:
         assert WHICH_SLOT in asked, "the question that needs more noise was among them"
@@ -149,16 +151,16 @@ def test_noise_for_yes_and_no_is_too_little_for_which(monkeypatch: pytest.Monkey
 def test_late_credit_would_cost_twice_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer counted in whatever block is open when it comes: in one run at once, in the other later."""
 
-    def late(self: SlatePolicy, place: int, answer: Any) -> None:
+    def delay(self: SlatePolicy, place: int, answer: Any) -> None:
         self._count(np.array([0]), np.array([answer]))
 
-    monkeypatch.setattr(SlatePolicy, "learn", late)
+    monkeypatch.setattr(SlatePolicy, "learn", delay)
     small_blocks(monkeypatch)
 
     def answered(at: int) -> float:
         told = Scripted([9 * Totals.ticks, 0, *[-5 * Totals.ticks] * 4])
         monkeypatch.setattr(noise, "laplace", told.laplace)
-        learner = SlateTotals(3, 2, horizon=ROUNDS, epsilon=0.5, coins=SeededCoins(5))
+        learner = SlateTotals(3, 2, horizon=ROUNDS, epsilon=0.5, rng=SeededSource(5))
         first = learner.choose()
         for t in range(1, ROUNDS):
             if t == at:
@@ -172,7 +174,7 @@ def test_late_credit_would_cost_twice_as_much(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("name", LEARNING)
 def test_what_comes_after_its_block_says_nothing(name: str) -> None:
     kind = LEARNING[name]
-    learner = kind(6, 2, horizon=400, epsilon=1.0, coins=SeededCoins(3))
+    learner = kind(6, 2, horizon=400, epsilon=1.0, rng=SeededSource(3))
     first = learner.choose()
     while counts_of(learner).number == 0:
         learner.choose()
@@ -199,7 +201,7 @@ def test_propensities_are_what_they_say(name: str) -> None:
     block = SlateBlock(np.array(slates, dtype=np.int32), sizes, np.array([2, 2, 2]))
     third = []
     for seed in range(400):
-        learner = LEARNING[name](5, 2, horizon=50, epsilon=1.0, coins=SeededCoins(seed))
+        learner = LEARNING[name](5, 2, horizon=50, epsilon=1.0, rng=SeededSource(seed))
         plan_always(learner, block)
         left = sizes.copy()
         for decision in (learner.choose() for _ in range(10)):
@@ -223,7 +225,7 @@ def test_rounds_that_show_the_same_count_together_whatever_they_ask() -> None:
 @pytest.mark.parametrize("name", LEARNING)
 def test_snapshots_count_rounds_once(name: str) -> None:
     """Which slate a round was assigned to follows from its number."""
-    learner = LEARNING[name](6, 2, horizon=300, epsilon=1.0, coins=SeededCoins(3))
+    learner = LEARNING[name](6, 2, horizon=300, epsilon=1.0, rng=SeededSource(3))
     for _ in range(7):
         decision = learner.choose()
     again = LEARNING[name].restore(learner.snapshot())
@@ -245,35 +247,35 @@ def test_the_same_slate_with_the_same_question_is_one_number() -> None:
 @pytest.mark.parametrize("name", LEARNING)
 def test_a_crash_publishes_nothing_twice(name: str, tmp_path: Path) -> None:
     """Restored in the midst of a block that was published before the crash: the same numbers, not new noise."""
-    kind, people = LEARNING[name], taste_groups(300, 6, groups=2, items_per_group=3)
+    kind, users = LEARNING[name], taste_groups(300, 6, groups=2, items_per_group=3)
     budget = Budget(1.0, 0.0, Unit(), "pure")
     with Ledger.open(tmp_path / "ledger", budget) as ledger:
         learner = kind(6, 2, horizon=300, epsilon=1.0, ledger=ledger)
-        learner.replay(people[:10])
+        learner.replay(users[:10])
         saved = learner.snapshot()
-        learner.replay(people[10:60])
+        learner.replay(users[10:60])
         before = published_by(learner)
         assert counts_of(learner).number == 1
     with Ledger.open(tmp_path / "ledger", budget) as ledger:
         again = kind.restore(saved, ledger=ledger)
-        again.replay(people[200:260])  # other people: what was published before is not about them
+        again.replay(users[200:260])  # other users: what was published before is not about them
         np.testing.assert_array_equal(published_by(again)[: len(before)], before)
         fresh = kind(6, 2, horizon=300, epsilon=1.0)
-        fresh.replay(people[:60])
+        fresh.replay(users[:60])
         assert not np.array_equal(published_by(fresh), before), "noise is noise"
         assert ledger.spent() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_who_begins_anew_on_the_same_ledger_publishes_nothing_new(name: str, tmp_path: Path) -> None:
-    """The same people again, as when a job is run twice: the same blocks, the same numbers, one charge."""
-    kind, people = LEARNING[name], taste_groups(200, 6, groups=2, items_per_group=3)
+    """The same users again, as when a job is run twice: the same blocks, the same numbers, one charge."""
+    kind, users = LEARNING[name], taste_groups(200, 6, groups=2, items_per_group=3)
     budget = Budget(1.0, 0.0, Unit(), "pure")
     runs = []
     for _ in range(2):
         with Ledger.open(tmp_path / "ledger", budget) as ledger:
             learner = kind(6, 2, horizon=200, epsilon=1.0, ledger=ledger)
-            runs.append((learner.replay(people), published_by(learner), len(ledger.drawn)))
+            runs.append((learner.replay(users), published_by(learner), len(ledger.drawn)))
             assert len(ledger.charges) == 1
     for one, other in zip(*runs, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -308,7 +310,7 @@ def test_answers_of_before_a_crash_come_too_late(name: str, tmp_path: Path) -> N
 def test_ctrl_c_between_a_round_and_its_decision_is_the_end_until_a_snapshot_is_restored(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    learner = LEARNING[name](6, 2, horizon=300, epsilon=1.0, coins=SeededCoins(3), patience=4)
+    learner = LEARNING[name](6, 2, horizon=300, epsilon=1.0, rng=SeededSource(3), feedback_window=4)
     learner.choose()
     add = learner._frame.decisions.add
 
@@ -355,7 +357,7 @@ def test_an_assignment_that_may_have_been_seen_has_no_propensities(name: str, tm
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_a_snapshot_alone_keeps_its_assignment(name: str) -> None:
-    learner = LEARNING[name](4, 2, horizon=2_000, epsilon=1.0, coins=SeededCoins(1))
+    learner = LEARNING[name](4, 2, horizon=2_000, epsilon=1.0, rng=SeededSource(1))
     learner.choose()
     again = LEARNING[name].restore(learner.snapshot())
     assert set(told(again, 1)) == {None}
@@ -363,11 +365,11 @@ def test_a_snapshot_alone_keeps_its_assignment(name: str) -> None:
 
 
 def test_propensities_are_right_at_the_horizon() -> None:
-    """Blocks are longer than the people who are left: the share is still that of the whole block."""
+    """Blocks are longer than the users who are left: the share is still that of the whole block."""
     slates: list[tuple[int, ...]] = [(0, 1), (2, 3)]
     block = SlateBlock(np.array(slates, dtype=np.int32), np.array([5, 5]), np.array([2, 2]))
     for seed in range(20):
-        learner = SlateTotals(5, 2, horizon=1, epsilon=1.0, coins=SeededCoins(seed))
+        learner = SlateTotals(5, 2, horizon=1, epsilon=1.0, rng=SeededSource(seed))
         plan_always(learner, block)
         assert learner.choose().propensity == 0.5
 
@@ -379,7 +381,7 @@ def test_a_click_that_lies_about_itself_is_refused() -> None:
 
         __index__ = __int__
 
-    learner = SlateClicks(9, 3, horizon=90, epsilon=1.0, coins=SeededCoins(1))
+    learner = SlateClicks(9, 3, horizon=90, epsilon=1.0, rng=SeededSource(1))
     with pytest.raises(WrongFeedback):
         learner.observe(learner.choose(), Liar(1))
 
@@ -395,15 +397,18 @@ def test_without_noise_there_is_no_ledger(name: str) -> None:
 @pytest.mark.parametrize("epsilon", [1e-12, 1e3])
 @pytest.mark.parametrize("name", LEARNING)
 def test_extreme_budgets_work(name: str, epsilon: float) -> None:
-    people = taste_groups(80, 6, groups=2, items_per_group=3)
-    assert LEARNING[name](6, 2, horizon=80, epsilon=epsilon, coins=SeededCoins(1)).replay(people).max() < 6
+    users = taste_groups(80, 6, groups=2, items_per_group=3)
+    assert LEARNING[name](6, 2, horizon=80, epsilon=epsilon, rng=SeededSource(1)).replay(users).max() < 6
 
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_several_visits_share_the_budget(name: str) -> None:
     kind = LEARNING[name]
     once, thrice = (
-        kind.for_setting(Setting(6, 2, 300, next(iter(kind.reads)), 0.9, visits=visits)) for visits in (1, 3)
+        kind.for_setting(
+            Setting(6, 2, 300, next(iter(kind.reads)), 0.9, max_rounds_per_user=max_rounds_per_user)
+        )
+        for max_rounds_per_user in (1, 3)
     )
     assert counts_of(thrice).scale(1) == pytest.approx(3 * counts_of(once).scale(1), rel=1e-9)
     assert once.guarantee.epsilon == pytest.approx(0.9) == thrice.guarantee.epsilon
@@ -412,9 +417,9 @@ def test_several_visits_share_the_budget(name: str) -> None:
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_the_horizon_is_kept(name: str) -> None:
-    people = taste_groups(100, 6, groups=2, items_per_group=3)
-    learner = LEARNING[name](6, 2, horizon=100, epsilon=1.0, coins=SeededCoins(4))
-    assert (learner.replay(people) >= 0).all()
+    users = taste_groups(100, 6, groups=2, items_per_group=3)
+    learner = LEARNING[name](6, 2, horizon=100, epsilon=1.0, rng=SeededSource(4))
+    assert (learner.replay(users) >= 0).all()
     with pytest.raises(InvalidInput, match="made for 100 rounds"):
         learner.choose()
 
@@ -422,7 +427,7 @@ def test_the_horizon_is_kept(name: str) -> None:
 @pytest.mark.parametrize("name", LEARNING)
 def test_where_a_plan_cannot_be_kept_nothing_is_lost(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk between what was published and the next block: no answer is counted, and choosing goes on later."""
-    learner: Learner = LEARNING[name](6, 2, horizon=300, epsilon=1.0, coins=SeededCoins(3))
+    learner: Learner = LEARNING[name](6, 2, horizon=300, epsilon=1.0, rng=SeededSource(3))
     first = learner.choose()
     while not learner.policy.due():
         learner.choose()
@@ -445,7 +450,7 @@ def test_where_a_plan_cannot_be_kept_nothing_is_lost(name: str, monkeypatch: pyt
 def test_the_menu_says_what_is_shown_and_how_likely_it_was(name: str) -> None:
     """Read by somebody who holds nothing else: the same slates, propensities, and rounds."""
     (feedback,) = LEARNERS[name].reads
-    learner = LEARNERS[name].for_setting(Setting(6, 2, 200, feedback), coins=SeededCoins(3))
+    learner = LEARNERS[name].for_setting(Setting(6, 2, 200, feedback), rng=SeededSource(3))
     for _ in range(200):
         decision = learner.choose()
         assert learner.menu is not None
@@ -454,6 +459,6 @@ def test_the_menu_says_what_is_shown_and_how_likely_it_was(name: str) -> None:
         assert menu.first <= decision.round < menu.end
         row = np.zeros((1, 2), dtype=np.int32)
         chooser = menu.chooser()
-        assert chooser.draw(decision.round, row, row, PublicCoins(SeededCoins(9)).view) == 1
+        assert chooser.draw(decision.round, row, row, PublicSource(SeededSource(9)).view) == 1
         assert tuple(row[0].tolist()) == decision.slate
         assert chooser.propensity(decision.round, row[0]) == decision.propensity

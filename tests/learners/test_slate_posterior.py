@@ -19,11 +19,11 @@ from diminuendo.learners.slates.likelihood import (
     look_up,
 )
 from diminuendo.learners.slates.mcmc import (
-    LIKENESS,
-    PRIOR_LIKENESS,
     PRIOR_NO_OVERLAP,
+    PRIOR_SHRINKAGE,
     PRIOR_TOTAL_APPEAL,
     PRIOR_WIDTH,
+    SHRINKAGE,
     ChainState,
     Prior,
     initial_state,
@@ -137,31 +137,31 @@ def test_nobody_who_is_not_looked_at_would_have_been_chosen() -> None:
 def test_a_move_that_is_given_up_early_would_have_been_refused() -> None:
     """Where nothing is known of what rows can add, all of them are looked at: the same chain, the same coins."""
     rng, observations = np.random.default_rng(3), Observations(N, K)
-    for people in (20, 300, 4_000) * 5:
+    for users in (20, 300, 4_000) * 5:
         slate = rng.permutation(N)[:K].astype(np.int32)
         question = int(rng.integers(K + 1))
-        said = rng.uniform(0, people / K, K if question == WHICH_SLOT else 1)
-        observations.add(slate, question, people, said, 2.0)
+        said = rng.uniform(0, users / K, K if question == WHICH_SLOT else 1)
+        observations.add(slate, question, users, said, 2.0)
     evidence = observations.evidence()
     assert evidence.which.any()
     assert not evidence.which.all()
     ends = []
     for ceilings in (evidence.ceilings, np.full_like(evidence.ceilings, np.inf), evidence.ceilings - 20.0):
-        chain, coins = initial_state(N, observations.n_pairs), np.random.default_rng(4)
+        chain, rng = initial_state(N, observations.n_pairs), np.random.default_rng(4)
         for _ in range(40):
-            sweep(evidence._replace(ceilings=ceilings), chain, prior_of(N), coins)
-        ends.append((*(part.tolist() for part in chain), coins.random()))
+            sweep(evidence._replace(ceilings=ceilings), chain, prior_of(N), rng)
+        ends.append((*(part.tolist() for part in chain), rng.random()))
     assert ends[0] == ends[1]
     assert ends[0] != ends[2], "moves are given up, and by too low a ceiling wrongly"
 
 
-@pytest.mark.parametrize(("people", "said", "scale"), [(20, 7.0, 2.0), (500, 120.0, 10.0), (4, -3.0, 1.0)])
-def test_the_likelihood_is_a_convolution(people: int, said: float, scale: float) -> None:
+@pytest.mark.parametrize(("users", "said", "scale"), [(20, 7.0, 2.0), (500, 120.0, 10.0), (4, -3.0, 1.0)])
+def test_the_likelihood_is_a_convolution(users: int, said: float, scale: float) -> None:
     """Normal plus Laplace, integrated numerically; up to the constant log(2 scale)."""
-    result = log_likelihood(said, people, scale)
+    result = log_likelihood(said, users, scale)
     for place in (40, 200, 330, 480):
         chance = CHANCE_GRID[place]
-        mean, spread = people * chance, math.sqrt(people * chance * (1 - chance) + COUNT_VARIANCE)
+        mean, spread = users * chance, math.sqrt(users * chance * (1 - chance) + COUNT_VARIANCE)
 
         def density(x: float, mean: float = mean, spread: float = spread) -> float:
             return float(stats.norm.pdf(x, mean, spread) * stats.laplace.pdf(said - x, scale=scale))
@@ -171,11 +171,11 @@ def test_the_likelihood_is_a_convolution(people: int, said: float, scale: float)
         exact = float(integrate.quad(density, low, high, points=kink, limit=500)[0])
         assert result[place] == pytest.approx(math.log(exact) + math.log(2 * scale), abs=1e-6)
     mean, spread = (
-        people * CHANCE_GRID[200],
-        math.sqrt(people * CHANCE_GRID[200] * (1 - CHANCE_GRID[200]) + COUNT_VARIANCE),
+        users * CHANCE_GRID[200],
+        math.sqrt(users * CHANCE_GRID[200] * (1 - CHANCE_GRID[200]) + COUNT_VARIANCE),
     )
     exact = float(stats.norm.logpdf(said, mean, spread))
-    assert log_likelihood(said, people, 0.0)[200] == pytest.approx(exact + 0.5 * math.log(2 * math.pi))
+    assert log_likelihood(said, users, 0.0)[200] == pytest.approx(exact + 0.5 * math.log(2 * math.pi))
 
 
 def test_numbers_about_the_same_slate_are_added_up() -> None:
@@ -214,13 +214,13 @@ def test_the_chain_draws_from_the_posterior() -> None:
     observations.add(slate, 2, 30, np.array([17.0]), 1.0)
     observations.add(slate, WHICH_SLOT, 25, np.array([9.0, 6.0]), 2.0)
     chain = initial_state(2, observations.n_pairs)
-    coins = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     evidence, prior = observations.evidence(), chain.prior.copy()
     batches, each = 60, 400
     seen = np.zeros((batches, 3))
     for batch in range(batches):
         for _ in range(each):
-            sweep(evidence, chain, prior_of(len(chain.appeals)), coins)
+            sweep(evidence, chain, prior_of(len(chain.appeals)), rng)
             chain.prior[:] = prior
             seen[batch] += (chain.appeals[0], chain.appeals[1], chain.overlaps[0] == 0)
     seen /= each
@@ -236,12 +236,12 @@ def test_the_chain_draws_from_the_posterior() -> None:
         both = 1 - np.exp(-(np.maximum(a, b) + np.minimum(a, b) * (1 - r)))
         first = 1 - np.exp(-a)
         likely = np.zeros_like(a)
-        for said, people, scale, chance in (
+        for said, users, scale, chance in (
             (17.0, 30, wrong, both),
             (9.0, 25, 2 * wrong, first),
             (6.0, 25, 2 * wrong, both - first),
         ):
-            likely += np.interp(chance, CHANCE_GRID, log_likelihood(said, people, scale))
+            likely += np.interp(chance, CHANCE_GRID, log_likelihood(said, users, scale))
         weight = weight * np.exp(likely - likely.max())
         weight /= weight.sum()
         return np.array([(weight * a).sum(), (weight * b).sum(), weight[..., 0].sum()])
@@ -253,11 +253,11 @@ def test_the_chain_draws_from_the_posterior() -> None:
 
 
 def test_the_prior_is_what_it_says_when_nothing_was_published() -> None:
-    chain, coins = initial_state(40), np.random.default_rng(2)
+    chain, rng = initial_state(40), np.random.default_rng(2)
     evidence = Observations(40, 2).evidence()
     centres, widths, no_overlaps = [], [], []
     for _ in range(3000):
-        sweep(evidence, chain, prior_of(len(chain.appeals)), coins)
+        sweep(evidence, chain, prior_of(len(chain.appeals)), rng)
         centres.append(chain.prior[0])
         widths.append(chain.prior[1] ** -2)
         no_overlaps.append(chain.prior[2])
@@ -272,50 +272,50 @@ def test_the_prior_is_what_it_says_when_nothing_was_published() -> None:
 
 
 @pytest.mark.slow
-def test_the_likeness_is_what_it_says_when_nothing_was_published() -> None:
+def test_the_shrinkage_is_what_it_says_when_nothing_was_published() -> None:
     """And appeals are that much like those of others."""
-    coins, evidence = np.random.default_rng(8), Observations(3, 2).evidence()
+    rng, evidence = np.random.default_rng(8), Observations(3, 2).evidence()
     base = np.array([1.0, -0.5, -0.5])
     given = Prior(base, -2.0, PRIOR_WIDTH)
     chain = ChainState(np.full(3, 0.1), np.zeros(0), np.array([-2.0, 1.3, 0.7, 0.5]))
     likenesses, slopes = [], []
     for _ in range(40_000):
-        sweep(evidence, chain, given, coins)
-        likenesses.append(chain.prior[LIKENESS])
+        sweep(evidence, chain, given, rng)
+        likenesses.append(chain.prior[SHRINKAGE])
         slopes.append(np.log(chain.appeals) @ base / (base @ base))
     thinned = np.array(
         likenesses[::5]
     )  # of one draw about a fifth is left in the next: in the fifth, nothing
-    assert stats.kstest(thinned, stats.norm(*PRIOR_LIKENESS).cdf).pvalue > ALPHA
+    assert stats.kstest(thinned, stats.norm(*PRIOR_SHRINKAGE).cdf).pvalue > ALPHA
     assert stats.kstest(thinned, stats.norm(0.5, 0.6).cdf).pvalue < ALPHA
     # A slope is the likeness and chance, of the variance width^2 / sum of squares; their means are alike.
     batches = np.array(slopes).reshape(100, -1).mean(axis=1)
-    assert stats.ttest_1samp(batches, PRIOR_LIKENESS[0]).pvalue > ALPHA
+    assert stats.ttest_1samp(batches, PRIOR_SHRINKAGE[0]).pvalue > ALPHA
     assert stats.ttest_1samp(batches, 0.0).pvalue < ALPHA
 
 
-def test_people_find_out_how_like_others_they_are() -> None:
+def test_users_find_out_how_like_others_they_are() -> None:
     """Exact counts of single items: the same as of others, or the other way round."""
-    coins, n = np.random.default_rng(2), 20
+    rng, n = np.random.default_rng(2), 20
     rates = np.linspace(0.05, 0.6, n)
     whole = SlatePosterior(n, 1)
     for item in range(n):
         whole.add(np.array([item], dtype=np.int32), 1, 1000, 1000 * rates[[item]], 0.0)
-    whole.sample(400, coins)
+    whole.sample(400, rng)
     result = []
     for theirs in (rates, rates[::-1]):
         group = SlatePosterior(n, 1)
         group.begin_from(whole, (5.0, 7.5))
         for item in range(n):
             group.add(np.array([item], dtype=np.int32), 1, 1000, 1000 * theirs[[item]], 0.0)
-        group.sample(400, coins)
-        result.append(np.mean([chain.prior[LIKENESS] for chain in group._chains]))
+        group.sample(400, rng)
+        result.append(np.mean([chain.prior[SHRINKAGE] for chain in group._chains]))
     assert result[0] > 0.7
     assert result[1] < -0.2
 
 
 def test_the_posterior_finds_who_it_was() -> None:
-    """Random slates, yes or no only: the items that people want come out on top."""
+    """Random slates, yes or no only: the items that users want come out on top."""
     rng, posterior = np.random.default_rng(3), SlatePosterior(30, 3)
     appeals = np.full(30, 0.005)
     appeals[[4, 17, 22]] = 0.5, 0.4, 0.3

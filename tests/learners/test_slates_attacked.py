@@ -1,6 +1,6 @@
-"""Payoff and click learners attacked: one hidden person, scripted noise, and all that may happen to a service.
+"""Reward and click learners attacked: one hidden user, scripted noise, and all that may happen to a service.
 
-Two worlds differ in one person alone: in what she says, excludes and comes with. Both are given the same public events
+Two worlds differ in one user alone: in what she says, excludes and comes with. Both are given the same public events
 (items that come and go, rounds that do not wait for a release, crashes), the same coins and the same published numbers.
 Then all that others see must be the same, byte for byte, and what was published about as likely: within epsilon.
 """
@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from diminuendo import Contexts, Learner, SeededCoins, SlateRules
+from diminuendo import Contexts, Learner, SeededSource, SlateRules
 from diminuendo.errors import DiminuendoError, InvalidInput
+from diminuendo.learners.base.contribution_bound import hashed
 from diminuendo.learners.base.entry import Entry
 from diminuendo.learners.base.menu import Menu
 from diminuendo.learners.base.policy import MenuPolicy
-from diminuendo.learners.base.visits import hashed
 from diminuendo.learners.slates.blocks import sensitivity_of
 from diminuendo.learners.slates.clicks import FirstClicks, SlateClicks
 from diminuendo.learners.slates.contexts import groups
@@ -36,7 +36,7 @@ from diminuendo.objectives import BestMatch
 from diminuendo.privacy.budget import Budget, Relation, Unit
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import noise
-from diminuendo.streams import People
+from diminuendo.streams import Users
 from diminuendo.sums.private_counts import Counts
 from diminuendo.types import Decision, Ints, Items, Words
 
@@ -59,7 +59,7 @@ EVENTS: dict[int, Step] = {
 def small_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short runs have many blocks and groups; nothing waits for a disk."""
     for name, value in {
-        "PEOPLE_PER_SLATE": 0.5,
+        "USERS_PER_SLATE": 0.5,
         "FIRST_SHARE": 0.9,
         "SWEEPS": 1,
         "WARY_DRAWS": 2,
@@ -67,20 +67,20 @@ def small_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
     }.items():
         monkeypatch.setattr(f"diminuendo.learners.slates.planner.{name}", value)
     for name, number in {
-        "TOLD_PEOPLE": 1.0,
+        "TOLD_USERS": 1.0,
         "LEAST_TOLD": 0.0,
         "TOLD_SHARE": 0.2,
         "LEAST_GROUP": 0.1,
     }.items():
         monkeypatch.setattr(groups, name, number)
-    monkeypatch.setattr(groups, "PEOPLE_PER_SLATE", 0.5)
+    monkeypatch.setattr(groups, "USERS_PER_SLATE", 0.5)
     monkeypatch.setattr(Group, "differs", lambda self: bool(self._told_of))
     for questions in (Totals, FirstClicks):
         monkeypatch.setattr(questions, "enough_for_chance", 1)
     monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
-class SteadyCoins:
+class SteadySource:
     """Coins that a ledger in a file takes, and that repeat themselves; each life of a learner has its own."""
 
     secure = True
@@ -106,7 +106,7 @@ class World(NamedTuple):
     seed: int
 
     @property
-    def visits(self) -> int:
+    def max_rounds_per_user(self) -> int:
         return 1 + self.seed % 2
 
     @property
@@ -120,9 +120,9 @@ class World(NamedTuple):
         for t in range(36):
             if t - self.seed in EVENTS:
                 result.append(EVENTS[t - self.seed])
-            result.append(("come" if draw.random() < 0.8 else "not wait", f"person {t}"))
+            result.append(("come" if draw.random() < 0.8 else "not wait", f"user {t}"))
         coming = [place for place, (kind, _) in enumerate(result) if kind in ("come", "not wait")]
-        for place in draw.sample(coming[:24], self.visits + 1):
+        for place in draw.sample(coming[:24], self.max_rounds_per_user + 1):
             result[place] = (result[place][0], HER)
         return result
 
@@ -133,7 +133,7 @@ class Hers(NamedTuple):
     context: Any
     exclude: Any
     answer: Any
-    late: int
+    delay: int
 
 
 class Script:
@@ -158,7 +158,7 @@ class Attack:
         self.view: list[Any] = []
         self._seen = hashlib.sha256()
         self._menu: Menu | None = None
-        self._lives, self._kept = 0, list[bytes]()
+        self._incarnations, self._kept = 0, list[bytes]()
         self._said: list[tuple[int, str, Decision, Any]] = []
         self._learner = self._begin(None)
         for number, step in enumerate(world.steps()):
@@ -185,16 +185,17 @@ class Attack:
     def _begin(self, snapshot: bytes | None) -> Learner:
         world, private = self.world, self.world.contexts == "private"
         relation: Relation = "replace-with-exclusions" if world.exclusions else "replace"
-        unit = Unit(world.visits, "replace-with-context" if private else relation)
+        unit = Unit(world.max_rounds_per_user, "replace-with-context" if private else relation)
         self._ledger = Ledger.open(self.folder / "ledger", Budget(EPSILON, 0.0, unit, "pure"))
-        self._lives += 1
-        coins, entry = SteadyCoins(world.seed, self._lives), ENTRIES[world.name]
+        self._incarnations += 1
+        rng, entry = SteadySource(world.seed, self._incarnations), ENTRIES[world.name]
         if snapshot is not None:
-            return entry.restore(snapshot, coins=coins, ledger=self._ledger)
+            return entry.restore(snapshot, rng=rng, ledger=self._ledger)
         contexts = None if world.contexts is None else Contexts(taste=["a", "b"], private=private)
         return entry(
-            4, 2, horizon=100, epsilon=EPSILON, visits=world.visits, ledger=self._ledger, coins=coins,
-            patience=(None, 3)[world.seed // 2 % 2], contexts=contexts, exclusions=world.exclusions,
+            4, 2, horizon=100, epsilon=EPSILON, max_rounds_per_user=world.max_rounds_per_user,
+            ledger=self._ledger, rng=rng,
+            feedback_window=(None, 3)[world.seed // 2 % 2], contexts=contexts, exclusions=world.exclusions,
         )  # fmt: skip
 
     def _do(self, number: int, kind: str, what: Any) -> None:
@@ -212,13 +213,13 @@ class Attack:
         other = Hers(
             self._pick("a", "b", None), self._pick([], [0], [2, 3]), self._pick(*SAYS[self.world.name]), 0
         )
-        mine = self.hers.pop(0) if who == HER else other._replace(late=self._pick(0, 0, 2, 9))
+        mine = self.hers.pop(0) if who == HER else other._replace(delay=self._pick(0, 0, 2, 9))
         more = {} if self.world.contexts is None else {"context": mine.context}
         more |= {"exclude": mine.exclude} if self.world.exclusions else {}
         decision = self._learner.choose(who, release=waits, **more)
         if who != HER or not self.world.hides:
-            self._see(decision, decision.life)
-        self._said.append((number + mine.late, who, decision, mine.answer))
+            self._see(decision, decision.incarnation)
+        self._said.append((number + mine.delay, who, decision, mine.answer))
 
     def _answer(self, now: int) -> None:
         for when, who, decision, answer in self._said:
@@ -238,7 +239,7 @@ def versions(world: World) -> list[list[Hers]]:
     return [
         [
             Hers(draw.choice(contexts), draw.choice(excludes), answer, draw.choice([0, 0, 1, 8]))
-            for _ in range(world.visits + 1)
+            for _ in range(world.max_rounds_per_user + 1)
         ]
         for answer in SAYS[world.name][:3]
     ]
@@ -283,7 +284,7 @@ MANY = worlds(1) + worlds(2, exclusions=(True,))
 
 
 @pytest.mark.parametrize("tried", [FEW, pytest.param(MANY, marks=pytest.mark.slow)], ids=["few", "many"])
-def test_others_see_the_same_whatever_one_person_does(
+def test_others_see_the_same_whatever_one_user_does(
     tried: list[World], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     happened: Counter[str] = Counter()
@@ -359,11 +360,11 @@ def test_a_visit_that_is_given_back_is_found(tmp_path: Path, monkeypatch: pytest
         leave_out(self, slates, types)
         changed.append(bool((before != slates).any()))
 
-    def given_back(self: Learner, person: Any, release: bool, inside: Any) -> Decision:
+    def given_back(self: Learner, user: Any, release: bool, inside: Any) -> Decision:
         changed.clear()
-        decision, limit = choose_one(self, person, release, inside), self._frame.visit_limit
+        decision, limit = choose_one(self, user, release, inside), self._frame.contribution_bound
         if any(changed) and limit is not None:
-            limit._rounds[hashed(person)] -= 1
+            limit._rounds[hashed(user)] -= 1
             limit._rounds = {key: count for key, count in limit._rounds.items() if count}
         return decision
 
@@ -376,9 +377,9 @@ def test_a_visit_that_is_given_back_is_found(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_split_that_is_under_way_refuses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """People go on coming while another thread splits a group; whether they may must not depend on private contexts."""
+    """Users go on coming while another thread splits a group; whether they may must not depend on private contexts."""
     contexts = Contexts(taste=["a", "b"], private=True)
-    learner = SlateTotals(4, 2, horizon=60, epsilon=1.0, coins=SeededCoins(5), contexts=contexts)
+    learner = SlateTotals(4, 2, horizon=60, epsilon=1.0, rng=SeededSource(5), contexts=contexts)
     begin, raised, coming = Group.begin, list[BaseException](), iter([None, "a", "b"])
 
     def come() -> None:
@@ -403,14 +404,14 @@ def test_a_split_that_is_under_way_refuses_nobody(monkeypatch: pytest.MonkeyPatc
         raise raised[0]
 
 
-def test_late_answers_do_not_tell_what_is_shown_in_the_next_life() -> None:
-    """A round that is chosen again after a crash is another person's, and her slate is hers alone."""
-    learner = SlateTotals(4, 2, horizon=60, epsilon=1.0, coins=SeededCoins(5), exclusions=True)
+def test_late_answers_do_not_tell_what_is_shown_in_the_next_incarnation() -> None:
+    """A round that is chosen again after a crash is another user's, and her slate is hers alone."""
+    learner = SlateTotals(4, 2, horizon=60, epsilon=1.0, rng=SeededSource(5), exclusions=True)
     learner.choose()
     snapshot = learner.snapshot()
     his = learner.choose()
     for exclude in ([], [his.slate[0]]):
-        again = SlateTotals.restore(snapshot, coins=SeededCoins(6))
+        again = SlateTotals.restore(snapshot, rng=SeededSource(6))
         again.choose(exclude=exclude)
         again.observe(his, 1.0)  # too late, whatever she excludes
         with pytest.raises(InvalidInput, match="expired"):
@@ -418,31 +419,38 @@ def test_late_answers_do_not_tell_what_is_shown_in_the_next_life() -> None:
 
 
 def test_a_snapshot_is_read_where_a_block_was_shown_to_nobody_while_another_waits() -> None:
-    learner = SlateTotals(4, 2, horizon=60, epsilon=1.0, coins=SeededCoins(5), patience=6)
+    learner = SlateTotals(4, 2, horizon=60, epsilon=1.0, rng=SeededSource(5), feedback_window=6)
     learner.release()
     while not learner.due():
         learner.choose(release=False)
     learner.release()  # the next block is open, and the first waits for answers
     learner.retire([0])
     learner.retire([1])
-    again = SlateTotals.restore(learner.snapshot(), coins=SeededCoins(6))
+    again = SlateTotals.restore(learner.snapshot(), rng=SeededSource(6))
     assert again.rounds == learner.rounds
     assert set(again.choose().slate) == {2, 3}
 
 
 def test_items_that_are_gone_stand_in_for_nothing() -> None:
-    learner = SlateTotals(4, 2, horizon=60, epsilon=1.0, coins=SeededCoins(5), exclusions=True)
+    learner = SlateTotals(4, 2, horizon=60, epsilon=1.0, rng=SeededSource(5), exclusions=True)
     learner.retire([3])
     assert 3 not in learner.choose(exclude=[0, 1], release=False).slate
 
 
 def test_a_replay_goes_on_when_all_segments_have_left_a_group() -> None:
-    contexts, people = Contexts(taste=["a", "b"]), People(BestMatch(), np.eye(4)[np.arange(200) % 4])
+    contexts, users = Contexts(taste=["a", "b"]), Users(BestMatch(), np.eye(4)[np.arange(200) % 4])
     learner = SlateTotals(
-        4, 2, horizon=200, epsilon=1.0, coins=SeededCoins(5), contexts=contexts, exclusions=True, patience=9
+        4,
+        2,
+        horizon=200,
+        epsilon=1.0,
+        rng=SeededSource(5),
+        contexts=contexts,
+        exclusions=True,
+        feedback_window=9,
     )
     tastes = (np.arange(200) % 3 - 1)[:, None]
-    slates = learner.replay(people, contexts=tastes, exclude=[[0]] * 200)
+    slates = learner.replay(users, contexts=tastes, exclude=[[0]] * 200)
     assert learner.rounds == len(slates) == 200
     assert not (slates == 0).any()
 
@@ -450,10 +458,10 @@ def test_a_replay_goes_on_when_all_segments_have_left_a_group() -> None:
 def test_items_that_are_gone_stand_in_for_nothing_after_a_restart() -> None:
     for contexts in (None, Contexts(taste=["a", "b"])):
         learner = SlateTotals(
-            4, 2, horizon=60, epsilon=1.0, coins=SeededCoins(5), exclusions=True, contexts=contexts
+            4, 2, horizon=60, epsilon=1.0, rng=SeededSource(5), exclusions=True, contexts=contexts
         )
         learner.retire([3])
-        again = SlateTotals.restore(learner.snapshot(), coins=SeededCoins(6))
+        again = SlateTotals.restore(learner.snapshot(), rng=SeededSource(6))
         decision = again.choose(exclude=[0, 1], release=False)
         assert decision.slate == (2,)
         assert decision.propensity is None, "as of everybody"
@@ -471,7 +479,7 @@ def test_a_plan_by_other_rules_is_not_shown(tmp_path: Path) -> None:
 
 
 class Rude(float):
-    """A payoff that raises when it is compared."""
+    """A reward that raises when it is compared."""
 
     def __le__(self, other: object) -> bool:
         raise RuntimeError("a secret")
@@ -480,7 +488,7 @@ class Rude(float):
 
 
 def test_answers_that_cannot_be_read_leave_those_of_others_alone() -> None:
-    learner = SlateTotals(4, 2, horizon=60, epsilon=1.0, coins=SeededCoins(5))
+    learner = SlateTotals(4, 2, horizon=60, epsilon=1.0, rng=SeededSource(5))
     decisions = learner.choose_many(3)
     with pytest.raises(InvalidInput, match="Number 1: what was said cannot be read") as said:
         learner.observe_many(decisions, [1.0, Rude(0.5), 1.0])
@@ -496,6 +504,6 @@ class Large(int):
 
 
 def test_numbers_that_are_other_numbers_exclude_nothing() -> None:
-    learner = SlateTotals(4, 2, horizon=60, epsilon=1.0, coins=SeededCoins(5), exclusions=True)
+    learner = SlateTotals(4, 2, horizon=60, epsilon=1.0, rng=SeededSource(5), exclusions=True)
     assert len(learner.choose(exclude=[Large(1), 2]).slate) == 2
     assert learner.rounds == 1

@@ -1,4 +1,4 @@
-"""Slates of payoff and click learners: the best by the rules, without what is gone, and burned where one excludes."""
+"""Slates of reward and click learners: the best by the rules, without what is gone, and burned where one excludes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import Contexts, Learner, NoisyOr, People, SeededCoins, SlateRules
+from diminuendo import Contexts, Learner, NoisyOr, SeededSource, SlateRules, Users
 from diminuendo.learners.base.entry import Entry
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.slates.builder import SlateBuilder
@@ -154,16 +154,16 @@ def test_a_slot_that_is_empty_adds_nothing() -> None:
 
 LEARNING: dict[str, Entry[Any]] = {entry.name: entry for entry in (SlateTotals, SlateClicks)}
 ROUNDS = 240
-PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=2)
+USERS = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=2)
 
 
 def made(name: str, **more: Any) -> Learner:
-    options: dict[str, Any] = {"horizon": ROUNDS, "epsilon": 5.0, "coins": SeededCoins(4)}
+    options: dict[str, Any] = {"horizon": ROUNDS, "epsilon": 5.0, "rng": SeededSource(4)}
     return LEARNING[name](N_ITEMS, SLOTS, **options | more)
 
 
 def said(learner: Learner, slate: tuple[int, ...], t: int) -> Any:
-    return PEOPLE[t].value(slate) if "bandit" in learner.reads else PEOPLE.click(t, slate)
+    return USERS[t].value(slate) if "bandit" in learner.reads else USERS.click(t, slate)
 
 
 def cells(learner: Learner) -> Floats:
@@ -195,7 +195,7 @@ def test_who_is_shown_another_slate_uses_her_place_up_and_says_nothing(
     assert following[0] == following[1] == following[2]
     policies: list[Any] = [learner.policy for learner in learners]
     sizes = [
-        block.people.tolist() if contexts else block.answerable(policy.frame).tolist()
+        block.users.tolist() if contexts else block.answerable(policy.frame).tolist()
         for policy in policies
         for block in policy._blocks
     ]
@@ -230,7 +230,7 @@ def test_items_come_and_go(name: str, contexts: Contexts | None, monkeypatch: py
     """At once, also in the midst of a block; replay and choose agree, and so do snapshots that go on."""
     quick_splits(monkeypatch)
     types = np.arange(ROUNDS) % 2
-    learners = [made(name, contexts=contexts, absent=[3], patience=20) for _ in range(2)]
+    learners = [made(name, contexts=contexts, absent=[3], feedback_window=20) for _ in range(2)]
     gone, seen = {3}, np.zeros(N_ITEMS, dtype=np.int64)
     changes: dict[int, tuple[list[int], list[int]]] = {
         0: ([], [0]), 7: ([], [1]), 50: ([3], []), 51: ([], [2, 4]), 90: ([2], [5]), 130: ([0, 1], []), 131: ([], [0]),
@@ -242,24 +242,24 @@ def test_items_come_and_go(name: str, contexts: Contexts | None, monkeypatch: py
             learner.retire(changes[start][1])
         gone = (gone - set(changes[start][0])) | set(changes[start][1])
         here = slice(start, stop)
-        late = np.minimum(
+        delay = np.minimum(
             np.full(stop - start, 3), np.arange(stop - start)[::-1]
         )  # before the items change again
         told: dict[str, Any] = {} if contexts is None else {"contexts": types[here]}
-        slates = learners[0].replay(PEOPLE[here], late=late, **told)
+        slates = learners[0].replay(USERS[here], delay=delay, **told)
         assert not set(slates.ravel().tolist()) & gone
         rows, waiting = list[Items](), list[tuple[int, Any, Any]]()
         for t in range(start, stop):
             known: dict[str, Any] = {} if contexts is None else {"context": {"kind": str(types[t])}}
             decision = learners[1].choose(**known)
             rows.append(learners[1].row_of(decision))
-            waiting.append((t + int(late[t - start]), decision, said(learners[1], decision.slate, t)))
+            waiting.append((t + int(delay[t - start]), decision, said(learners[1], decision.slate, t)))
             for _, *answer in [each for each in waiting if each[0] == t]:
                 learners[1].observe(*answer)
         np.testing.assert_array_equal(rows, slates)
         if start in (51, 90):
-            learners[0] = LEARNING[name].restore(learners[0].snapshot(), coins=SeededCoins(9))
-            learners[1] = LEARNING[name].restore(learners[1].snapshot(), coins=SeededCoins(9))
+            learners[0] = LEARNING[name].restore(learners[0].snapshot(), rng=SeededSource(9))
+            learners[1] = LEARNING[name].restore(learners[1].snapshot(), rng=SeededSource(9))
         np.add.at(seen, slates.ravel(), 1)
     assert (seen[1:] > 0).all(), "each was there for some time, but for the first"
 
@@ -273,7 +273,7 @@ def test_a_block_that_was_kept_before_a_crash_is_not_shown_if_its_items_are_gone
         path = tmp_path / f"{contexts is None}.ledger"
         budget = Budget(5.0, 0.0, Unit(), "pure")
         with Ledger.open(path, budget) as ledger:
-            learner = made(name, ledger=ledger, contexts=contexts, coins=None)
+            learner = made(name, ledger=ledger, contexts=contexts, rng=None)
             snapshot = learner.snapshot()
             planned = learner.choose().slate  # the plan of the first block is on disk
         with Ledger.open(path, budget) as ledger:
@@ -281,7 +281,7 @@ def test_a_block_that_was_kept_before_a_crash_is_not_shown_if_its_items_are_gone
             again.retire(planned[:1])
             again.retire(planned[:1])
             told: dict[str, Any] = {} if contexts is None else {"contexts": np.arange(60) % 2}
-            slates = again.replay(PEOPLE[:60], **told)
+            slates = again.replay(USERS[:60], **told)
             assert planned[0] not in slates
             parts = [drawn.name.removeprefix(f"{name}.") for drawn in ledger.drawn]
             assert "000000.plan" in parts
@@ -292,18 +292,18 @@ def test_a_block_that_was_kept_before_a_crash_is_not_shown_if_its_items_are_gone
 def test_items_that_left_stay_away_after_a_restart() -> None:
     learner = made("slate-totals")
     learner.retire([2])
-    learner.replay(PEOPLE[:50])
-    again = SlateTotals.restore(learner.snapshot(), coins=SeededCoins(1))
-    assert 2 not in again.replay(PEOPLE[50:100])
+    learner.replay(USERS[:50])
+    again = SlateTotals.restore(learner.snapshot(), rng=SeededSource(1))
+    assert 2 not in again.replay(USERS[50:100])
 
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_an_item_that_appears_is_found(name: str) -> None:
-    """The best of all items comes when a fifth of the people are gone; in the end most people see it."""
-    rng, people = np.random.default_rng(5), 6_000
-    wanted = (rng.random((people, 8)) < np.array([0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.6])).astype(float)
-    stream = People(NoisyOr(), (wanted,))
-    learner = LEARNING[name](8, 2, horizon=people, epsilon=2.0, absent=[7], coins=SeededCoins(1))
+    """The best of all items comes when a fifth of the users are gone; in the end most users see it."""
+    rng, users = np.random.default_rng(5), 6_000
+    wanted = (rng.random((users, 8)) < np.array([0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.6])).astype(float)
+    stream = Users(NoisyOr(), (wanted,))
+    learner = LEARNING[name](8, 2, horizon=users, epsilon=2.0, absent=[7], rng=SeededSource(1))
     first = learner.replay(stream[:1_200])
     assert 7 not in first
     learner.appear([7])

@@ -121,9 +121,9 @@ def test_pictures_show_what_is_kept(name: str) -> None:
 
 def test_a_picture_of_other_numbers_is_noticed() -> None:
     results = read_results()
-    kept = results["payoffs-msweb"]
+    kept = results["rewards-msweb"]
     changed = kept.cells | {"private 1": [0.5, *kept.cells["private 1"][1:]]}
-    results["payoffs-msweb"] = Kept(kept.command, kept.seeds, changed, kept.facts)
+    results["rewards-msweb"] = Kept(kept.command, kept.seeds, changed, kept.spec)
     assert carried(ROOT / "docs" / "seeds.png") != digest(results, PICTURES["seeds.png"].entries)
 
 

@@ -80,7 +80,7 @@ def test_a_draw_of_users_earns_what_is_kept(seed: int) -> None:
 
 
 def test_what_the_page_says_in_words() -> None:
-    cells, facts = read_results()["published"].cells, read_results()["published"].facts
+    cells, spec = read_results()["published"].cells, read_results()["published"].spec
     mean = {cell: float(np.mean(runs)) for cell, runs in cells.items()}
     for place, slots in enumerate(published.SLOTS):
         printed = {policy: line[place] for policy, line in published.PRINTED.items()}
@@ -97,7 +97,7 @@ def test_what_the_page_says_in_words() -> None:
         assert 0 < mean[f"their rate {slots}"] - mean[f"random {slots}"] < 1.5, "hardly better than random"
         assert mean[f"grid over the whole box greedy {slots}"] > printed["greedy"] + 5
         assert mean[f"box of experiment 2 random {slots}"] > mean[f"random {slots}"]
-    assert facts["greedy"] > facts["G1"] > facts["their rate"] > facts["random"]
+    assert spec["greedy"] > spec["G1"] > spec["their rate"] > spec["random"]
     ours = np.std(cells["random 10"], ddof=1) / 10
     assert round(float(ours), 2) == 0.64
     below = (mean["random 10"] - published.PRINTED["random"][0]) / np.hypot(0.70, ours)

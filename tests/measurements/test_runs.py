@@ -33,25 +33,25 @@ def first_of(kept: Kept) -> dict[str, float]:
     return {cell: runs[0] for cell, runs in kept.cells.items()}
 
 
-def first_payoffs_now(entry: Entry, folder: Path) -> dict[str, float]:
+def first_rewards_now(entry: Entry, folder: Path) -> dict[str, float]:
     """What seed 0 earns, run anew."""
     path = folder / "simulation.json"
     if " demo " in entry.typed:  # which always writes a report
         run.typed(entry.command(1), "--out", str(folder))
     else:
         run.typed(entry.command(1), "--json", str(path), "--time-limit", "1", jobs=1)
-    return {run.cell(result): result["mean_payoff"] for result in json.loads(path.read_text())["results"]}
+    return {run.cell(result): result["mean_reward"] for result in json.loads(path.read_text())["results"]}
 
 
 @pytest.mark.parametrize("name", mostly_slow(BUILT_IN, QUICK))
 def test_seed_0_earns_what_is_kept(name: str, tmp_path: Path) -> None:
     kept = read_results()[name]
-    (greedy,) = kept.facts.values()
-    fresh = first_payoffs_now(ENTRIES[name], tmp_path)
-    shares = {cell: payoff / greedy for cell, payoff in fresh.items()}
+    (greedy,) = kept.spec.values()
+    fresh = first_rewards_now(ENTRIES[name], tmp_path)
+    shares = {cell: reward / greedy for cell, reward in fresh.items()}
     assert shares.keys() == kept.cells.keys()
     for cell, value in first_of(kept).items():
-        # Greedy's payoff is kept in four digits, so that shares may be off by a ten-thousandth or so.
+        # Greedy's reward is kept in four digits, so that shares may be off by a ten-thousandth or so.
         assert shares[cell] == pytest.approx(value, abs=3e-4), f"run `python -m measurements --only {name}`"
 
 
@@ -213,7 +213,7 @@ def test_an_audit_that_fails_is_kept_as_it_is_and_said(folder: Path, monkeypatch
         raise run.Failed(command, 1)
 
     monkeypatch.setattr(run, "typed", fails)
-    assert run.measure(entry, 2, 1, said.append).facts == {"runs": 0, "passed": 0}
+    assert run.measure(entry, 2, 1, said.append).spec == {"runs": 0, "passed": 0}
     assert said == ["audit: THE AUDIT FAILED. one."]
     result.clear()
     with pytest.raises(run.Failed):  # it did not get as far as findings; those of the last time do not count

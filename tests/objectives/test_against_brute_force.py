@@ -16,7 +16,7 @@ import diminuendo as dim
 from diminuendo.objectives import Oracle, check
 from diminuendo.types import Floats, SlateLike
 from tests.kit import brute, examples
-from tests.kit.brute import KINDS, PERSON_ROUNDING, RELATIVE_ROUNDING, UNDERFLOW, Crowd, Set, crowds
+from tests.kit.brute import KINDS, RELATIVE_ROUNDING, UNDERFLOW, USER_ROUNDING, Crowd, Set, crowds
 from tests.kit.slow import mostly_slow
 
 EVERY_KIND = pytest.mark.parametrize("kind", mostly_slow(KINDS, set(KINDS) - {"nested"}))
@@ -34,22 +34,22 @@ def assert_close(got: float, exact: Fraction, rounding: float, what: object) -> 
 @given(data=st.data())
 def test_values_and_gains_of_every_set_follow_the_definition(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind))
-    person_number = data.draw(st.integers(0, len(crowd) - 1))
-    person = crowd.people()[person_number]
+    user_number = data.draw(st.integers(0, len(crowd) - 1))
+    user = crowd.users()[user_number]
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
 
     def value(items: Set) -> Fraction:
-        return crowd.value(person_number, items)
+        return crowd.value(user_number, items)
 
     for items in brute.subsets(crowd.n_items):
         slate = rng.permutation(
             np.array(items, dtype=np.int64)
         )  # a slate's worth does not depend on its order
-        assert_close(person.value(slate), value(frozenset(items)), PERSON_ROUNDING, slate)
-        got = person.gains([int(item) for item in slate])
+        assert_close(user.value(slate), value(frozenset(items)), USER_ROUNDING, slate)
+        got = user.gains([int(item) for item in slate])
         assert got.shape == (crowd.n_items,)
         for item, exact in enumerate(brute.gains(value, items, crowd.n_items)):
-            assert_close(float(got[item]), exact, PERSON_ROUNDING, (slate, item))
+            assert_close(float(got[item]), exact, USER_ROUNDING, (slate, item))
         assert (got[list(items)] == 0).all()
 
 
@@ -58,8 +58,8 @@ def test_values_and_gains_of_every_set_follow_the_definition(kind: str, data: st
 @given(data=st.data())
 def test_first_gains_are_right_in_proportion_however_small(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind))
-    for t, person in enumerate(crowd.people()):
-        first = person.gains([])
+    for t, user in enumerate(crowd.users()):
+        first = user.gains([])
         for item in range(crowd.n_items):
             exact = crowd.value(t, [item])
             assert_close(float(first[item]), exact, RELATIVE_ROUNDING * float(exact) + UNDERFLOW, item)
@@ -70,19 +70,19 @@ def test_first_gains_are_right_in_proportion_however_small(kind: str, data: st.D
 @given(data=st.data())
 def test_values_of_a_stream(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind))
-    people = crowd.people()
+    users = crowd.users()
     width = data.draw(st.integers(1, 5))
     slot = st.integers(-1, crowd.n_items - 1)  # -1 is an empty slot, and an item may stand there twice
     one = data.draw(st.tuples(*[slot] * width))
     each = data.draw(st.tuples(*[st.tuples(*[slot] * width)] * len(crowd)))
     for slates in (one, np.array(each, dtype=np.int32), np.array(each), [list(row) for row in each]):
-        got = people.values(slates)  # type: ignore[arg-type]  # lists of lists are welcome too
+        got = users.values(slates)  # type: ignore[arg-type]  # lists of lists are welcome too
         assert got.shape == (len(crowd),)
         for t in range(len(crowd)):
             slate = one if slates is one else each[t]
-            assert_close(float(got[t]), crowd.value(t, set(slate) - {-1}), PERSON_ROUNDING, slate)
-    assert (people.values([]) == 0).all()
-    assert (people.values([-1, -1]) == 0).all()
+            assert_close(float(got[t]), crowd.value(t, set(slate) - {-1}), USER_ROUNDING, slate)
+    assert (users.values([]) == 0).all()
+    assert (users.values([-1, -1]) == 0).all()
 
 
 @examples(30)
@@ -95,21 +95,21 @@ def test_values_of_a_stream_of_functions(crowd: Crowd, data: st.DataObject) -> N
         got = stream.values(slates)
         for t in range(len(crowd)):
             slate = each[0] if slates is each[0] else each[t]
-            assert_close(float(got[t]), crowd.value(t, set(slate) - {-1}), PERSON_ROUNDING, slate)
+            assert_close(float(got[t]), crowd.value(t, set(slate) - {-1}), USER_ROUNDING, slate)
 
 
 @EVERY_KIND
 @examples(20)
 @given(data=st.data())
-def test_one_person_alone_feels_as_in_the_stream(kind: str, data: st.DataObject) -> None:
+def test_one_user_alone_feels_as_in_the_stream(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind))
-    people = crowd.people()
+    users = crowd.users()
     t = data.draw(st.integers(0, len(crowd) - 1))
     rows = [{a: weight for a, weight in enumerate(leaf.rows[t]) if weight} for leaf in crowd.leaves]
-    alone = dim.person(crowd.family, rows[0] if len(rows) == 1 else rows, crowd.n_items)
+    alone = dim.user(crowd.family, rows[0] if len(rows) == 1 else rows, crowd.n_items)
     for items in brute.subsets(crowd.n_items):
-        assert alone.value(items) == people[t].value(items)
-        assert (alone.gains(items) == people[t].gains(items)).all()
+        assert alone.value(items) == users[t].value(items)
+        assert (alone.gains(items) == users[t].gains(items)).all()
 
 
 @EVERY_KIND
@@ -117,17 +117,17 @@ def test_one_person_alone_feels_as_in_the_stream(kind: str, data: st.DataObject)
 @given(data=st.data())
 def test_every_family_keeps_its_promises_on_every_set(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind))
-    for person in crowd.people():
-        assert check(person) is None
+    for user in crowd.users():
+        assert check(user) is None
 
 
 @EVERY_KIND
 @examples(5)
 @given(data=st.data())
 def test_every_family_keeps_its_promises_on_random_chains(kind: str, data: st.DataObject) -> None:
-    crowd: Crowd = data.draw(crowds(kind, n_items=(13, 16), most_people=2))
-    for person in crowd.people():
-        assert check(person, tries=60, seed=data.draw(st.integers(0, 99))) is None
+    crowd: Crowd = data.draw(crowds(kind, n_items=(13, 16), most_users=2))
+    for user in crowd.users():
+        assert check(user, tries=60, seed=data.draw(st.integers(0, 99))) is None
 
 
 class Liar(Oracle):
@@ -215,8 +215,8 @@ def test_counterexamples_are_true(n_items: int) -> None:
             assert function(large | {item}) - function(large) > early, name
 
 
-def _as_function(crowd: Crowd, person: int) -> Callable[[Set], float]:
-    return lambda items: float(crowd.value(person, items))
+def _as_function(crowd: Crowd, user: int) -> Callable[[Set], float]:
+    return lambda items: float(crowd.value(user, items))
 
 
 @examples(150)

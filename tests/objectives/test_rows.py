@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from diminuendo import FAMILIES, Concave, Coverage, NoisyOr, Oracle, People, check
+from diminuendo import FAMILIES, Concave, Coverage, NoisyOr, Oracle, Users, check
 from diminuendo.errors import InvalidInput
 from diminuendo.experts import Hedge
 from diminuendo.objectives import Family
@@ -30,21 +30,21 @@ def broken(format_: str) -> Any:
 @pytest.mark.parametrize("format_", ["csc", "coo"])
 def test_rows_out_of_range(format_: str) -> None:
     with pytest.raises(InvalidInput, match="matrix"):
-        People(NoisyOr(), broken(format_))
+        Users(NoisyOr(), broken(format_))
 
 
 @pytest.mark.parametrize("format_", ["csr", "csc", "coo", "lil", "dok"])
 def test_every_sound_format_is_read(format_: str) -> None:
     rows = np.array([[0.5, 0, 1], [0, 0, 0.25]])
-    people = People(NoisyOr(), in_format(rows, format_))
-    np.testing.assert_array_equal(people.matrices[0].toarray(), rows)
+    users = Users(NoisyOr(), in_format(rows, format_))
+    np.testing.assert_array_equal(users.matrices[0].toarray(), rows)
 
 
 @pytest.mark.parametrize("kind", FAMILIES.values())
-def test_some_people_in_a_row_are_those_people(kind: type[Family]) -> None:
+def test_some_users_in_a_row_are_those_users(kind: type[Family]) -> None:
     for family, n_items, matrices in kind.specimens():
-        people = People(family, matrices, n_items)
-        everybody = np.arange(len(people))
+        users = Users(family, matrices, n_items)
+        everybody = np.arange(len(users))
         for some in (
             slice(1, 3),
             slice(None),
@@ -53,11 +53,11 @@ def test_some_people_in_a_row_are_those_people(kind: type[Family]) -> None:
             slice(9, 12),
             slice(None, None, 2),
         ):
-            for result, matrix in zip(people[some].matrices, people.matrices, strict=True):
+            for result, matrix in zip(users[some].matrices, users.matrices, strict=True):
                 wanted = matrix[everybody[some]]
                 assert result.shape == wanted.shape
                 np.testing.assert_array_equal(result.toarray(), wanted.toarray())
-            np.testing.assert_array_equal(people[some].click_words, people.click_words[some])
+            np.testing.assert_array_equal(users[some].click_words, users.click_words[some])
 
 
 def test_arrays_that_do_not_fit_together() -> None:
@@ -65,16 +65,16 @@ def test_arrays_that_do_not_fit_together() -> None:
         matrix = sparse.csr_array(np.full((2, 4), 0.5))
         setattr(matrix, name, short)
         with pytest.raises(InvalidInput, match="fit together"):
-            People(NoisyOr(), matrix)
+            Users(NoisyOr(), matrix)
 
 
 def test_shapes() -> None:
-    assert len(People(NoisyOr(), np.array([0.5, 0.1]))) == 1
+    assert len(Users(NoisyOr(), np.array([0.5, 0.1]))) == 1
     with pytest.raises(InvalidInput, match="two-dimensional"):
-        People(NoisyOr(), np.zeros((2, 2, 2)))
+        Users(NoisyOr(), np.zeros((2, 2, 2)))
     wide = sparse.csr_array((1, 2**31 + 9))
     with pytest.raises(InvalidInput, match="at most"):
-        People(NoisyOr(), wide)
+        Users(NoisyOr(), wide)
     with pytest.raises(InvalidInput, match="one gain per item, 4"):
         Hedge(4).learn(np.ones(500))
 
@@ -82,16 +82,16 @@ def test_shapes() -> None:
 def test_coverage_leaves_its_incidence_alone_and_knows_its_items() -> None:
     incidence = sparse.csr_array(([1.0, 1.0, 0.0], [1, 0, 1], [0, 2, 3]), shape=(2, 3))
     before = incidence.indices.copy(), incidence.indptr.copy()
-    people = People(Coverage(incidence), [[0.5, 0.25, 0.25]])
-    assert people.n_items == 2
+    users = Users(Coverage(incidence), [[0.5, 0.25, 0.25]])
+    assert users.n_items == 2
     np.testing.assert_array_equal(incidence.indices, before[0])
     np.testing.assert_array_equal(incidence.indptr, before[1])
 
 
 def test_as_many_topics_as_items_are_still_topics() -> None:
-    people = People(Coverage([[1, 0, 0], [0, 1, 0], [0, 1, 1]]), [[1.0, 0, 0]])
+    users = Users(Coverage([[1, 0, 0], [0, 1, 0], [0, 1, 1]]), [[1.0, 0, 0]])
     with pytest.raises(InvalidInput, match="topics"):
-        people.permuted(np.array([1, 2, 0]))
+        users.permuted(np.array([1, 2, 0]))
 
 
 def test_a_scale_has_a_least_value() -> None:
@@ -106,5 +106,5 @@ def test_large_objectives_are_looked_at_whole() -> None:
 
 
 def test_tables_print_nothing() -> None:
-    assert repr(People(NoisyOr(), [[0.123, 0.5]]).table) == "<NoisyOrTable>"
-    assert "0.123" not in repr(vars(People(NoisyOr(), [[0.123, 0.5]])))
+    assert repr(Users(NoisyOr(), [[0.123, 0.5]]).table) == "<NoisyOrTable>"
+    assert "0.123" not in repr(vars(Users(NoisyOr(), [[0.123, 0.5]])))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import diminuendo as dim
 from diminuendo.errors import InvalidInput
 from diminuendo.offline import exact
-from diminuendo.offline.total import PeopleTotal, Total, total
+from diminuendo.offline.total import Total, UsersTotal, total
 from diminuendo.types import Floats, Slate
 from tests.kit import brute, examples
 from tests.kit.brute import KINDS, Crowd, Leaf, Set, crowds, tossed_crowds
@@ -44,7 +44,7 @@ def assert_close(got: float, exact: Fraction, rounding: float, what: object) -> 
 
 
 def assert_total_follows(summed: Total, crowd: Crowd, prefix: list[int], *, ask_items: bool) -> None:
-    """Value and gains of the sum over people, given the prefix that `summed` should have by now."""
+    """Value and gains of the sum over users, given the prefix that `summed` should have by now."""
     assert_close(summed.value(), crowd.total(prefix), crowd.rounding, prefix)
     exact = brute.gains(crowd.total, prefix, crowd.n_items)
     got = summed.gains()
@@ -64,7 +64,7 @@ def test_totals_are_sums_along_any_prefix(kind: str, data: st.DataObject) -> Non
     first_asked = data.draw(
         st.integers(0, crowd.n_items + 1)
     )  # single items are asked from then on, or never
-    for summed in (total(crowd.people()), total(functions(crowd))):
+    for summed in (total(crowd.users()), total(functions(crowd))):
         for _ in range(2):  # the second time from the beginning again
             summed.begin()
             order = data.draw(st.permutations(range(crowd.n_items)))
@@ -84,7 +84,7 @@ def test_greedy_without_rounding_is_greedy_with_ties_to_the_smaller_item(
     slots = data.draw(st.integers(1, crowd.n_items))
     expected = brute.greedy(crowd.total, crowd.n_items, slots)
     for method in ("lazy", "plain"):
-        assert dim.greedy(crowd.people(), slots, method=method).slate == expected, method
+        assert dim.greedy(crowd.users(), slots, method=method).slate == expected, method
         assert dim.greedy(functions(crowd), slots, method=method).slate == expected, method
 
 
@@ -94,11 +94,11 @@ def test_greedy_without_rounding_is_greedy_with_ties_to_the_smaller_item(
 def test_greedy_on_any_numbers(kind: str, data: st.DataObject) -> None:
     """Choices that are clearly best must be made; among those that rounding may confuse, any is right."""
     crowd: Crowd = data.draw(crowds(kind))
-    people, slots = crowd.people(), data.draw(st.integers(1, crowd.n_items))
+    users, slots = crowd.users(), data.draw(st.integers(1, crowd.n_items))
     clear = brute.greedy_margin(crowd.total, crowd.n_items, slots) > 4 * crowd.rounding
     expected = brute.greedy(crowd.total, crowd.n_items, slots)
     for method in ("lazy", "plain"):
-        result = dim.greedy(people, slots, method=method)
+        result = dim.greedy(users, slots, method=method)
         assert_is_a_slate_of(crowd, result, slots)
         assert brute.greedy_shortfall(crowd.total, crowd.n_items, result.slate) <= 4 * crowd.rounding
         if clear:
@@ -112,9 +112,9 @@ def test_stochastic_greedy_tells_the_truth_about_its_slate(kind: str, data: st.D
     crowd: Crowd = data.draw(crowds(kind))
     slots, seed = data.draw(st.integers(1, crowd.n_items)), data.draw(st.integers(0, 99))
     accuracy = data.draw(st.sampled_from((0.01, 0.3, 0.9)))
-    result = dim.greedy(crowd.people(), slots, method="stochastic", seed=seed, accuracy=accuracy)
+    result = dim.greedy(crowd.users(), slots, method="stochastic", seed=seed, accuracy=accuracy)
     assert_is_a_slate_of(crowd, result, slots)
-    again = dim.greedy(crowd.people(), slots, method="stochastic", seed=seed, accuracy=accuracy)
+    again = dim.greedy(crowd.users(), slots, method="stochastic", seed=seed, accuracy=accuracy)
     assert again == result
 
 
@@ -124,7 +124,7 @@ def test_stochastic_greedy_tells_the_truth_about_its_slate(kind: str, data: st.D
 def test_stochastic_greedy_that_asks_everybody_is_greedy(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind, rounding=False))
     slots = data.draw(st.integers(1, crowd.n_items))
-    result = dim.greedy(crowd.people(), slots, method="stochastic", accuracy=1e-9)  # ln(1e9) > 6 items
+    result = dim.greedy(crowd.users(), slots, method="stochastic", accuracy=1e-9)  # ln(1e9) > 6 items
     assert result.slate == brute.greedy(crowd.total, crowd.n_items, slots)
 
 
@@ -140,7 +140,7 @@ def test_data_bound_is_the_smallest_bound_along_the_chain(kind: str, data: st.Da
     exact = brute.bound(crowd.mean, crowd.n_items, chain, slots)
     assert exact >= best - Fraction(crowd.rounding)  # 60 digits are not all
     rounding = (1 + slots) * crowd.rounding  # a total and as many gains as there are slots
-    for stream in (crowd.people(), functions(crowd)):
+    for stream in (crowd.users(), functions(crowd)):
         got = dim.data_bound(stream, chain, slots)
         assert_close(got, exact, rounding, chain)
         assert got >= best - Fraction(rounding)
@@ -153,17 +153,17 @@ def test_optimum_is_the_best_of_all_slates(kind: str, data: st.DataObject) -> No
     crowd: Crowd = data.draw(crowds(kind))
     slots = data.draw(st.integers(1, crowd.n_items))
     for method in ("milp", "branch"):
-        result = dim.optimum(crowd.people(), slots, method=method, time_limit=TIME_LIMIT)
+        result = dim.optimum(crowd.users(), slots, method=method, time_limit=TIME_LIMIT)
         assert result.method == method
         assert_brackets_the_best(crowd, slots, result)
-    assert dim.optimum(crowd.people(), slots).method == "branch"  # few slates: look at them all
+    assert dim.optimum(crowd.users(), slots).method == "branch"  # few slates: look at them all
 
 
 @SOME_KINDS
 @examples(15)
 @given(data=st.data())
 def test_optimum_of_functions_is_the_best_of_all_slates(kind: str, data: st.DataObject) -> None:
-    crowd: Crowd = data.draw(crowds(kind, n_items=(1, 5), most_people=3))
+    crowd: Crowd = data.draw(crowds(kind, n_items=(1, 5), most_users=3))
     slots = data.draw(st.integers(1, crowd.n_items))
     stream = functions(crowd)
     for method in ("branch", "auto"):
@@ -172,7 +172,7 @@ def test_optimum_of_functions_is_the_best_of_all_slates(kind: str, data: st.Data
         assert_brackets_the_best(crowd, slots, result)
 
 
-def test_milp_needs_people() -> None:
+def test_milp_needs_users() -> None:
     """Unless greedy and the data already agree, when there is nothing left to solve."""
     tangled = dim.Functions(
         [lambda items: len({(a + shift) % 4 for a in items for shift in (0, 1)}) / 4], n_items=4
@@ -199,7 +199,7 @@ def test_optimum_where_greedy_is_misled(kind: str, monkeypatch: pytest.MonkeyPat
     for crowd in itertools.islice(tossed_crowds(kind), 16):
         for slots in (2, 3):
             for method in ("milp", "branch"):
-                result = dim.optimum(crowd.people(), slots, method=method, time_limit=TIME_LIMIT)
+                result = dim.optimum(crowd.users(), slots, method=method, time_limit=TIME_LIMIT)
                 assert_brackets_the_best(crowd, slots, result)
             chain = brute.greedy(crowd.mean, crowd.n_items, slots)
             best = brute.best_value(crowd.mean, crowd.n_items, slots)
@@ -218,7 +218,7 @@ def test_optimum_with_weights_of_very_different_size(tiny: float) -> None:
         crowd for crowd in tossed_crowds("concave", tiny=tiny) if crowd.family == dim.Concave("sqrt", 1.0)
     )
     for crowd in itertools.islice(steep, 12):
-        result = dim.optimum(crowd.people(), 2, method="milp", time_limit=TIME_LIMIT)
+        result = dim.optimum(crowd.users(), 2, method="milp", time_limit=TIME_LIMIT)
         assert_brackets_the_best(crowd, 2, result)
 
 
@@ -256,7 +256,7 @@ SQUARE_ROOTS: dict[str, tuple[int, list[dict[int, float]]]] = {
         ],
     ),
 }
-"""Number of items, and weights of people, for which two items are to be found."""
+"""Number of items, and weights of users, for which two items are to be found."""
 
 
 @pytest.mark.parametrize("name", SQUARE_ROOTS)
@@ -266,7 +266,7 @@ def test_optimum_of_square_roots(name: str) -> None:
     leaf = Leaf(Fraction(1), partial(brute.concave, "sqrt", 1.0), rows)
     crowd = Crowd(dim.Concave("sqrt"), n_items, (leaf,), "dense")
     for method in ("milp", "branch"):
-        result = dim.optimum(crowd.people(), 2, method=method, time_limit=TIME_LIMIT)
+        result = dim.optimum(crowd.users(), 2, method=method, time_limit=TIME_LIMIT)
         assert_brackets_the_best(crowd, 2, result)
 
 
@@ -274,8 +274,8 @@ def test_rounding_on_the_way_decides_no_tie() -> None:
     """Tenths are never exact: sums that were taken along differ in their last digits from sums made anew."""
     rng = np.random.default_rng(1)
     for _ in range(300):
-        people = dim.People(dim.BestMatch(), rng.integers(0, 8, (40, 6)) / 10)
-        result, plain = (dim.greedy(people, 6, method=method) for method in ("lazy", "plain"))
+        users = dim.Users(dim.BestMatch(), rng.integers(0, 8, (40, 6)) / 10)
+        result, plain = (dim.greedy(users, 6, method=method) for method in ("lazy", "plain"))
         assert result == plain
 
 
@@ -284,7 +284,7 @@ def test_rounding_on_the_way_decides_no_tie() -> None:
 @given(data=st.data())
 def test_gains_go_along_with_the_prefix(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind))
-    summed, along = PeopleTotal(crowd.people()), PeopleTotal(crowd.people())
+    summed, along = UsersTotal(crowd.users()), UsersTotal(crowd.users())
     gains, prefix = along.gains(), list[int]()
     for item in data.draw(st.permutations(range(crowd.n_items))):
         before = crowd.total(prefix)
@@ -300,7 +300,7 @@ def test_gains_go_along_with_the_prefix(kind: str, data: st.DataObject) -> None:
 @given(data=st.data())
 def test_ceilings_lie_above_every_set_and_touch_their_own(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind))
-    n_items, summed = crowd.n_items, PeopleTotal(crowd.people())
+    n_items, summed = crowd.n_items, UsersTotal(crowd.users())
     points = [np.array(data.draw(st.tuples(*[brute.numbers] * n_items))) for _ in range(4)]
     points.append(np.full(n_items, data.draw(st.integers(1, n_items)) / n_items))
     for x in points:
@@ -315,8 +315,8 @@ def test_ceilings_lie_above_every_set_and_touch_their_own(kind: str, data: st.Da
 @EVERY_KIND
 def test_ceilings_at_what_solvers_return(kind: str) -> None:
     """Amid crowds without extremes, and at points that are in [0, 1] only up to a tolerance."""
-    for seed, crowd in enumerate(itertools.islice(tossed_crowds(kind, n_items=5, n_people=3), 8)):
-        rng, summed = np.random.default_rng(seed), PeopleTotal(crowd.people())
+    for seed, crowd in enumerate(itertools.islice(tossed_crowds(kind, n_items=5, n_users=3), 8)):
+        rng, summed = np.random.default_rng(seed), UsersTotal(crowd.users())
         for slack in (0.0, 1e-17, 1e-12):
             x = np.where(rng.random(5) < 0.5, rng.random(5), rng.choice([-slack, 1 + slack], 5))
             height, slope = summed.ceiling(x)
@@ -331,14 +331,14 @@ def test_ceilings_over_weights_of_very_different_size(curve: str, tiny: float) -
     crowd = Crowd(dim.Concave(curve), 3, (leaf,), "dense")
     for level in (1.0, 0.5, 0.3, 1e-30, 5e-324, -5e-324, -1e-17):
         for x in ([level, 0.0, 0.0], [level, level, 0.0], [0.0, level, level]):
-            assert_is_a_ceiling(crowd, *PeopleTotal(crowd.people()).ceiling(np.array(x)), x)
+            assert_is_a_ceiling(crowd, *UsersTotal(crowd.users()).ceiling(np.array(x)), x)
 
 
 def functions(crowd: Crowd) -> dim.Functions:
     """The crowd as a stream of Python functions."""
 
-    def function(person: int) -> Callable[[Set], float]:
-        return lambda items: float(crowd.value(person, items))
+    def function(user: int) -> Callable[[Set], float]:
+        return lambda items: float(crowd.value(user, items))
 
     return dim.Functions([function(t) for t in range(len(crowd))], crowd.n_items)
 

@@ -1,4 +1,4 @@
-"""Private greedy: its exact law on tiny streams against every claim, what hostile people can do, and what it is worth.
+"""Private greedy: its exact law on tiny streams against every claim, what hostile users can do, and what it is worth.
 
 Scores and rates are the library's own; sums over all slates and all neighbours are the test's.
 """
@@ -37,7 +37,7 @@ from diminuendo.privacy.events import Laplace, Selections
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.ticks import TICKS
 from diminuendo.streams import synthetic
-from diminuendo.streams.people import Stream
+from diminuendo.streams.users import Stream
 from diminuendo.streams.walks import ScoreWalk, Segment, segments_of
 from diminuendo.types import Floats, Ints, Slate, SlateLike
 from tests.kit import examples
@@ -56,8 +56,8 @@ ROUNDING = 1e-12
 """Laws of a few draws in floats: probabilities that differ by less are equal."""
 
 
-def walked(people: Stream) -> ScoreWalk:
-    return ScoreWalk(people.n_items, segments_of(people))
+def walked(users: Stream) -> ScoreWalk:
+    return ScoreWalk(users.n_items, segments_of(users))
 
 
 def given_slate(walk: ScoreWalk, chosen: Sequence[int]) -> Ints:
@@ -105,15 +105,15 @@ def monotone(n: int) -> list[tuple[float, ...]]:
 
 
 @cache
-def neighbours(n: int, k: int, people: int, rate: float) -> NDArray[np.float64]:
-    """Laws of all streams of monotone functions that differ in one person: (pairs, 2, slates)."""
+def neighbours(n: int, k: int, users: int, rate: float) -> NDArray[np.float64]:
+    """Laws of all streams of monotone functions that differ in one user: (pairs, 2, slates)."""
     choices = monotone(n)
-    streams = list(itertools.product(range(len(choices)), repeat=people))
+    streams = list(itertools.product(range(len(choices)), repeat=users))
     laws = {s: law([table(choices[i]) for i in s], n, k, rate) for s in streams}
     pairs = [
         (laws[one], laws[(*one[:place], other, *one[place + 1 :])])
         for one in streams
-        for place in range(people)
+        for place in range(users)
         for other in range(len(choices))
         if other != one[place]
     ]
@@ -142,8 +142,8 @@ CASES = [(2, 1, 2), (2, 2, 2), (3, 2, 1), (3, 2, 2), (3, 3, 1)]
 
 
 def cases() -> Iterator[tuple[int, NDArray[np.float64]]]:
-    for n, k, people in CASES:
-        yield k, neighbours(n, k, people, RATE)
+    for n, k, users in CASES:
+        yield k, neighbours(n, k, users, RATE)
     yield 3, hostile_neighbours(RATE)
 
 
@@ -193,7 +193,7 @@ def test_renyi_divergences_are_within_zcdp() -> None:
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_pure_price_is_attained(k: int) -> None:
-    """A crowd wants the last item, and so does one person; another wants what is picked against all odds."""
+    """A crowd wants the last item, and so does one user; another wants what is picked against all odds."""
     n, last = k + 1, k
     crowd: list[Function] = [lambda items: float(last in items)] * 40
     p = law([*crowd, lambda items: float(0 in items)], n, k, 1.0)
@@ -207,14 +207,14 @@ def test_the_pure_price_is_attained(k: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.1, 0.8, 2.0])
 def test_the_telescoping_curve_is_attained_by_long_slates(rate: float) -> None:
-    """One person wants item a, the other item b, and k of a great many other picks pass before either comes."""
+    """One user wants item a, the other item b, and k of a great many other picks pass before either comes."""
     chance, k = 0.004, 4000  # both come sooner or later, and rarely
     rest, factor = 1 - 2 * chance, math.exp(rate)
     time = np.arange(k)
     first, later = np.meshgrid(time, time, indexing="ij")
     both = first < later  # which of the two comes first is `swapped` below
     wait, gap = first[both], (later - first)[both] - 1
-    neither = chance * (factor + 1) + rest  # the same sum of weights for both people
+    neither = chance * (factor + 1) + rest  # the same sum of weights for both users
     logs = []
     for wanted_comes_first in (True, False):
         one, other = (factor, 1.0) if wanted_comes_first else (1.0, factor)
@@ -237,14 +237,14 @@ def test_draws_follow_the_law_of_their_scores() -> None:
         table(f) for f in ((0, 1, 0, 1, 1, 1, 1, 1), (0, 0, 1, 1, 0, 1, 1, 1), (0, 1, 0, 1, 0, 1, 0, 1))
     ]
     stream, slates = dim.Functions(functions, 3), list(itertools.permutations(range(3), 2))
-    runs = [private_greedy(stream, 2, budget=PURE, coins=dim.SeededCoins(seed)) for seed in range(3000)]
+    runs = [private_greedy(stream, 2, budget=PURE, rng=dim.SeededSource(seed)) for seed in range(3000)]
     assert runs[0].rate == pytest.approx(1 / 3, rel=1e-12)
     draws = [slates.index((run.slate[0], run.slate[1])) for run in runs]
     assert_follows(draws, law(functions, 3, 2, 1 / 3))
     assert_rejects(draws, law(functions, 3, 2, 2 / 3))
 
 
-# Whoever they are, people add at most a unit.
+# Whoever they are, users add at most a unit.
 
 
 class Erratic:
@@ -272,7 +272,7 @@ HOSTILE: list[Function] = [
 
 
 @pytest.mark.parametrize("hostile", range(len(HOSTILE)))
-def test_hostile_people_move_scores_by_a_unit_at_most(hostile: int) -> None:
+def test_hostile_users_move_scores_by_a_unit_at_most(hostile: int) -> None:
     for slate in itertools.permutations(range(4), 4):
         spent = 0
         for slot, (one, other) in enumerate(
@@ -289,7 +289,7 @@ def test_hostile_people_move_scores_by_a_unit_at_most(hostile: int) -> None:
 
 
 class Broken(Stream):
-    """The last person says `last`, whatever that is, from pick `since` on, and a quarter of everything before."""
+    """The last user says `last`, whatever that is, from pick `since` on, and a quarter of everything before."""
 
     n_items, name, family_name = 3, "broken", "none"
 
@@ -299,8 +299,8 @@ class Broken(Stream):
     def __len__(self) -> int:
         return self._honest + 1
 
-    def __getitem__(self, person: int) -> Broken.Someone:
-        return Broken.Someone(self, person == self._honest)
+    def __getitem__(self, user: int) -> Broken.Someone:
+        return Broken.Someone(self, user == self._honest)
 
     def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
         raise NotImplementedError
@@ -358,13 +358,12 @@ def test_who_fails_said_nothing(said: Callable[[SlateLike], object], since: int)
             np.testing.assert_array_equal(given_slate(failing, chosen), given_slate(silent, chosen))
             assert chosen == list(slate[:slot])
     one, other = (
-        private_greedy(Broken(last, since), 3, budget=PURE, coins=dim.SeededCoins(1))
-        for last in (said, zeros)
+        private_greedy(Broken(last, since), 3, budget=PURE, rng=dim.SeededSource(1)) for last in (said, zeros)
     )
     assert one == other
 
 
-def test_what_is_left_of_a_person_survives_her_failures() -> None:
+def test_what_is_left_of_a_user_survives_her_failures() -> None:
     """Asked three times: a quarter, nothing, and then three quarters of the unit that she wants."""
     said = iter([np.full(3, 0.25), None, np.ones(3)])
     walk = walked(Broken(lambda prefix: next(said), honest=0))
@@ -373,12 +372,12 @@ def test_what_is_left_of_a_person_survives_her_failures() -> None:
 
 
 def taped(function: Function, slate: Slate) -> ScoreWalk:
-    """One hostile person, recorded along a slate, for kernels to read."""
+    """One hostile user, recorded along a slate, for kernels to read."""
     return ScoreWalk(4, [Segment(dim.NoisyOr(), record(dim.Oracle(function, 4), slate), [0])])
 
 
 @pytest.mark.parametrize("hostile", range(len(HOSTILE) - 1))  # all but the erratic one
-def test_compiled_scores_of_hostile_people_are_the_same(hostile: int) -> None:
+def test_compiled_scores_of_hostile_users_are_the_same(hostile: int) -> None:
     for slate in itertools.permutations(range(4)):
         compiled = taped(HOSTILE[hostile], slate)
         for slot, scores in enumerate(scores_along([HOSTILE[hostile]], 4, slate)):
@@ -387,20 +386,20 @@ def test_compiled_scores_of_hostile_people_are_the_same(hostile: int) -> None:
 
 
 class Loose(Stream):
-    """People one by one, so that nothing is compiled."""
+    """Users one by one, so that nothing is compiled."""
 
-    def __init__(self, people: dim.People) -> None:
-        self.people, self.n_items = people, people.n_items
-        self.name, self.family_name = people.name, people.family_name
+    def __init__(self, users: dim.Users) -> None:
+        self.users, self.n_items = users, users.n_items
+        self.name, self.family_name = users.name, users.family_name
 
     def __len__(self) -> int:
-        return len(self.people)
+        return len(self.users)
 
-    def __getitem__(self, person: int) -> dim.Person:
-        return self.people[person]
+    def __getitem__(self, user: int) -> dim.User:
+        return self.users[user]
 
     def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
-        return self.people.values(slates)
+        return self.users.values(slates)
 
 
 @pytest.mark.parametrize("kind", mostly_slow(KINDS, QUICK))
@@ -408,7 +407,7 @@ class Loose(Stream):
 @given(data=st.data())
 def test_scores_of_every_family_are_whole_gains_added_up(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind))
-    compiled, loose = walked(crowd.people()), walked(Loose(crowd.people()))
+    compiled, loose = walked(crowd.users()), walked(Loose(crowd.users()))
     order = data.draw(st.permutations(range(crowd.n_items)))
     for depth in range(crowd.n_items):
         scores, prefix = given_slate(compiled, order[:depth]), order[:depth]
@@ -419,7 +418,7 @@ def test_scores_of_every_family_are_whole_gains_added_up(kind: str, data: st.Dat
                 math.floor((crowd.value(t, [*prefix, item]) - crowd.value(t, prefix)) * TICKS)
                 for t in range(len(crowd))
             )
-            assert abs(int(scores[item]) - exact) <= len(crowd)  # a rounding may cost each person a tick
+            assert abs(int(scores[item]) - exact) <= len(crowd)  # a rounding may cost each user a tick
 
 
 # What it is worth.
@@ -434,15 +433,15 @@ def test_the_expected_value_is_what_the_theorem_says() -> None:
     """Exactly, over all slates, on small streams and at every rate; and a third of the allowance would not do."""
     rng, worst = np.random.default_rng(5), 0.0
     for k, trial in itertools.product((1, 2, 3), range(12)):
-        n_people = int(rng.integers(1, 9))
-        rows = np.eye(6)[np.zeros(n_people, dtype=int)] if trial < 6 else rng.random((n_people, 6)) ** 3
-        people = dim.People(dim.NoisyOr(), rows)
-        rate = float(2.0 ** rng.uniform(-4, 3)) if trial >= 6 else 2.0 ** (trial - 3) / n_people
-        functions = [lambda items, p=person: p.value(sorted(items)) for person in people]
+        n_users = int(rng.integers(1, 9))
+        rows = np.eye(6)[np.zeros(n_users, dtype=int)] if trial < 6 else rng.random((n_users, 6)) ** 3
+        users = dim.Users(dim.NoisyOr(), rows)
+        rate = float(2.0 ** rng.uniform(-4, 3)) if trial >= 6 else 2.0 ** (trial - 3) / n_users
+        functions = [lambda items, p=user: p.value(sorted(items)) for user in users]
         chances = law(functions, 6, k, rate)
-        values = [people.values(slate).mean() for slate in itertools.permutations(range(6), k)]
+        values = [users.values(slate).mean() for slate in itertools.permutations(range(6), k)]
         run = PrivateSlate(
-            tuple(range(k)), dim.RandomSlates(6, k).guarantee, Laplace(0.0), "pure", rate, 6, n_people
+            tuple(range(k)), dim.RandomSlates(6, k).guarantee, Laplace(0.0), "pure", rate, 6, n_users
         )
         lost = keeps(k) * max(values) - float(chances @ values)
         assert lost <= run.loss
@@ -450,33 +449,33 @@ def test_the_expected_value_is_what_the_theorem_says() -> None:
     assert worst > 1 / 3
 
 
-def test_on_many_people_it_is_nearly_greedy() -> None:
-    people = synthetic.taste_groups(40_000, 60, seed=3)
-    k, n = 5, len(people)
-    best = dim.greedy(people, k).value  # no more than the best
+def test_on_many_users_it_is_nearly_greedy() -> None:
+    users = synthetic.taste_groups(40_000, 60, seed=3)
+    k, n = 5, len(users)
+    best = dim.greedy(users, k).value  # no more than the best
     for budget, seed in itertools.product((PURE, ZCDP, Budget(0.2, 1e-6)), range(10)):
-        run = private_greedy(people, k, budget=budget, coins=dim.SeededCoins(seed))
+        run = private_greedy(users, k, budget=budget, rng=dim.SeededSource(seed))
         allowance = k * ((math.log(60) + math.log(k / ALPHA)) / (run.rate * n) + 1 / TICKS)
-        assert people.values(run.slate).mean() >= keeps(k) * (best - allowance)
+        assert users.values(run.slate).mean() >= keeps(k) * (best - allowance)
         assert 0 < run.loss < allowance
-    unliked = np.argsort(total(people).gains())[:k]
-    assert people.values(unliked).mean() < keeps(k) * (best - allowance)
+    unliked = np.argsort(total(users).gains())[:k]
+    assert users.values(unliked).mean() < keeps(k) * (best - allowance)
 
 
 def test_with_a_huge_epsilon_it_is_greedy() -> None:
-    people = synthetic.taste_groups(500, 30, seed=1)
-    plain, summed = dim.greedy(people, 6, method="plain"), total(people)
+    users = synthetic.taste_groups(500, 30, seed=1)
+    plain, summed = dim.greedy(users, 6, method="plain"), total(users)
     for item in plain.slate:
         gains = np.sort(summed.gains())
-        assert gains[-1] - gains[-2] > 2 * len(people) / TICKS  # the best is the best in ticks, too
+        assert gains[-1] - gains[-2] > 2 * len(users) / TICKS  # the best is the best in ticks, too
         summed.add(item)
     budget = Budget(1e12, 0.0, accountant="pure")
-    for stream in (people, Loose(people)):
+    for stream in (users, Loose(users)):
         assert private_greedy(stream, 6, budget=budget).slate == plain.slate
 
 
 def test_all_items_and_nobody() -> None:
-    nobody = dim.People(dim.NoisyOr(), np.zeros((0, 4)))
+    nobody = dim.Users(dim.NoisyOr(), np.zeros((0, 4)))
     assert sorted(private_greedy(nobody, 4, budget=PURE).slate) == [0, 1, 2, 3]
     assert sorted(private_greedy(dim.Functions([], 3), 3, budget=ZCDP).slate) == [0, 1, 2]
 
@@ -496,9 +495,9 @@ def test_rates_are_the_highest_that_fit(epsilon: float, delta: float, k: int, ro
 
 
 def test_the_best_way_of_counting_is_taken() -> None:
-    people = dim.Functions([lambda items: 0.0], 60)
+    users = dim.Functions([lambda items: 0.0], 60)
     for k, best in ((5, "pure"), (50, "telescoping")):
-        run = private_greedy(people, k, budget=ZCDP)
+        run = private_greedy(users, k, budget=ZCDP)
         rates = {name: rate_per_tick(ZCDP, k, name) * TICKS for name in CALIBRATIONS}
         assert (run.calibration, run.rate) == (best, max(rates.values()))
         assert run.guarantee.delta == (0.0 if best == "pure" else 1e-6)
@@ -507,18 +506,18 @@ def test_the_best_way_of_counting_is_taken() -> None:
             run.epsilons(1e-6)[best] <= 1.0 < min(run.epsilons(1e-6)[name] for name in ("basic", "advanced"))
         )
         for name in CALIBRATIONS:
-            asked = private_greedy(people, k, budget=ZCDP, calibration=name)
+            asked = private_greedy(users, k, budget=ZCDP, calibration=name)
             assert (asked.calibration, asked.rate) == (name, rates[name])
-    assert private_greedy(people, 50, budget=PURE).calibration == "pure"
+    assert private_greedy(users, 50, budget=PURE).calibration == "pure"
     assert claims(5, 0.1, 0.0)["zcdp"] == claims(5, 0.1, 0.0)["telescoping"] == math.inf
 
 
-def test_seeded_coins_protect_nobody() -> None:
-    people = dim.Functions([lambda items: 0.0], 3)
-    seeded = [private_greedy(people, 2, budget=PURE, coins=dim.SeededCoins(4)) for _ in range(2)]
+def test_seeded_rng_protect_nobody() -> None:
+    users = dim.Functions([lambda items: 0.0], 3)
+    seeded = [private_greedy(users, 2, budget=PURE, rng=dim.SeededSource(4)) for _ in range(2)]
     assert seeded[0] == seeded[1]
-    assert not seeded[0].guarantee.secure_coins
-    assert private_greedy(people, 2, budget=PURE).guarantee.secure_coins
+    assert not seeded[0].guarantee.secure_rng
+    assert private_greedy(users, 2, budget=PURE).guarantee.secure_rng
 
 
 @pytest.mark.parametrize("unit", [Unit(), Unit(3)])
@@ -531,8 +530,8 @@ def test_a_ledger_is_charged_before_anybody_is_asked(accountant: str, unit: Unit
         charged.append(len(ledger.charges))
         return 0.0
 
-    people = dim.Functions([watching], 3)
-    run = private_greedy(people, 2, budget=budget, ledger=ledger, coins=dim.SeededCoins(0))
+    users = dim.Functions([watching], 3)
+    run = private_greedy(users, 2, budget=budget, ledger=ledger, rng=dim.SeededSource(0))
     assert set(charged) == {1}
     assert ledger.charges[0].event == run.event
     if isinstance(run.event, Laplace):
@@ -541,24 +540,24 @@ def test_a_ledger_is_charged_before_anybody_is_asked(accountant: str, unit: Unit
         assert run.event == Selections(2, 2 * run.rate)
     assert run.calibration == accountant
     assert 1 - 1e-9 < ledger.spent() <= 1
-    assert not ledger.guarantee().secure_coins
+    assert not ledger.guarantee().secure_rng
     charged.clear()
     for name in ("slate", "another"):
         with pytest.raises(InvalidInput if name == "slate" else OverBudget):
-            private_greedy(people, 2, budget=budget, ledger=ledger, name=name)
+            private_greedy(users, 2, budget=budget, ledger=ledger, name=name)
     assert not charged
 
 
 def test_after_a_crash_the_same_slate_comes_back(tmp_path: Path) -> None:
-    people = dim.Functions([lambda items: 0.0], 50)
+    users = dim.Functions([lambda items: 0.0], 50)
     slates = []
     for _ in range(2):
         with Ledger.open(tmp_path / "people.ledger", ZCDP) as ledger:
-            slates.append(private_greedy(people, 5, budget=ZCDP, ledger=ledger).slate)
+            slates.append(private_greedy(users, 5, budget=ZCDP, ledger=ledger).slate)
             assert len(ledger.charges) == 1
     assert slates[0] == slates[1]
     with Ledger.open(tmp_path / "other.ledger", ZCDP) as ledger, pytest.raises(InvalidInput, match="seeded"):
-        private_greedy(people, 5, budget=ZCDP, ledger=ledger, coins=dim.SeededCoins(0))
+        private_greedy(users, 5, budget=ZCDP, ledger=ledger, rng=dim.SeededSource(0))
 
 
 @pytest.mark.parametrize(
@@ -600,11 +599,11 @@ def test_bad_claims_are_refused() -> None:
 def test_nothing_secret_is_shown() -> None:
     """The result holds the slate and public facts; two crowds that led to the same slate cannot be told apart."""
     assert {field.name for field in dataclasses.fields(PrivateSlate)} == {
-        *("slate", "guarantee", "event", "calibration", "rate", "n_items", "people")
+        *("slate", "guarantee", "event", "calibration", "rate", "n_items", "users")
     }
     sure = Budget(1e12, 0.0, accountant="pure")
     one, other = (
-        private_greedy(dim.People(dim.NoisyOr(), [[share, 0.0]]), 1, budget=sure) for share in (0.123, 0.987)
+        private_greedy(dim.Users(dim.NoisyOr(), [[share, 0.0]]), 1, budget=sure) for share in (0.123, 0.987)
     )
     assert one == other
     assert repr(one) == repr(other)

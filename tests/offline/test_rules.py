@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import diminuendo as dim
-from diminuendo import NoisyOr, People, SlateRules
+from diminuendo import NoisyOr, SlateRules, Users
 from diminuendo.errors import InvalidInput
 from diminuendo.offline.fitting import FittedRules
 from diminuendo.offline.rules import as_rules
@@ -20,9 +20,9 @@ from diminuendo.types import EMPTY_SLOT
 N_ITEMS, SLOTS = 7, 3
 
 
-def world(seed: int) -> People:
+def world(seed: int) -> Users:
     chance = np.random.default_rng(seed)
-    return People(NoisyOr(), np.round(chance.random((6, N_ITEMS)) * (chance.random((6, N_ITEMS)) < 0.6), 3))
+    return Users(NoisyOr(), np.round(chance.random((6, N_ITEMS)) * (chance.random((6, N_ITEMS)) < 0.6), 3))
 
 
 def some_rules(seed: int) -> SlateRules:
@@ -58,15 +58,15 @@ def all_rows(rules: SlateRules) -> Iterator[tuple[int, ...]]:
             yield row
 
 
-def worth(people: People, row: tuple[int, ...]) -> float:
-    return float(people.values([item for item in row if item >= 0]).mean())
+def worth(users: Users, row: tuple[int, ...]) -> float:
+    return float(users.values([item for item in row if item >= 0]).mean())
 
 
 @pytest.mark.parametrize("seed", range(36))
 def test_greedy_takes_the_best_that_every_step_leaves(seed: int) -> None:
     """Against steps that try every slot and item by the words of the rules."""
-    people, rules = world(seed), some_rules(seed)
-    result = dim.greedy(people, SLOTS, rules=rules)
+    users, rules = world(seed), some_rules(seed)
+    result = dim.greedy(users, SLOTS, rules=rules)
     row = [EMPTY_SLOT] * SLOTS
     for slot, item in rules.pinned:
         row[slot] = item
@@ -80,30 +80,30 @@ def test_greedy_takes_the_best_that_every_step_leaves(seed: int) -> None:
         steps = [step for step in steps if allowed(rules, step[0])]
         if not steps:
             break
-        _, slot, item = max(steps, key=lambda step: (round(worth(people, step[0]), 12), -step[2], -step[1]))
+        _, slot, item = max(steps, key=lambda step: (round(worth(users, step[0]), 12), -step[2], -step[1]))
         row[slot] = item
     assert result.slate == tuple(item for item in row if item >= 0)
-    assert result.value == pytest.approx(worth(people, tuple(row)))
+    assert result.value == pytest.approx(worth(users, tuple(row)))
     assert sum(result.gains) == pytest.approx(result.value)
 
 
 @pytest.mark.parametrize("seed", range(36))
 def test_greedy_keeps_its_share_of_the_best(seed: int) -> None:
-    people, rules = world(seed), some_rules(seed)
-    best = max(worth(people, row) for row in all_rows(rules))
+    users, rules = world(seed), some_rules(seed)
+    best = max(worth(users, row) for row in all_rows(rules))
     share = 1 / 3 if rules.caps and rules.eligible is not None else 1 / 2
-    assert dim.greedy(people, SLOTS, rules=rules).value >= share * best - 1e-12
+    assert dim.greedy(users, SLOTS, rules=rules).value >= share * best - 1e-12
 
 
 @pytest.mark.parametrize("seed", range(36))
 def test_the_best_slate_by_rules(seed: int) -> None:
-    people, rules = world(seed), some_rules(seed)
+    users, rules = world(seed), some_rules(seed)
     if rules.eligible is not None:
         with pytest.raises(InvalidInput, match="items of their own"):
-            dim.optimum(people, SLOTS, rules=rules)
+            dim.optimum(users, SLOTS, rules=rules)
         return
-    result = dim.optimum(people, SLOTS, rules=rules)
-    assert result.lower == pytest.approx(max(worth(people, row) for row in all_rows(rules)))
+    result = dim.optimum(users, SLOTS, rules=rules)
+    assert result.lower == pytest.approx(max(worth(users, row) for row in all_rows(rules)))
     assert result.proven
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from diminuendo import Learner, People, SeededCoins, Setting, paper
+from diminuendo import Learner, SeededSource, Setting, Users, paper
 from diminuendo.continuous import CappedSimplex, MultilinearNoisyOr, frank_wolfe_plan
 from diminuendo.errors import OutOfRange
 from diminuendo.experts.noisy_leader import paper_curvature
@@ -75,15 +75,13 @@ def likings(seed: int, rounds: int = T, n: int = N) -> Any:
     return random.choice([0.0, 0.25, 0.5, 1.0], p=[0.5, 0.2, 0.2, 0.1], size=(rounds, n))
 
 
-def stream(chances: Any) -> tuple[list[algorithms.Objective], People]:
+def stream(chances: Any) -> tuple[list[algorithms.Objective], Users]:
     """The same users as plain functions of sets, and as a table for compiled code."""
 
     def value(p: list[float]) -> algorithms.Objective:
         return lambda S: 1.0 - math.prod(1.0 - p[a] for a in S)
 
-    return [value(p) for p in chances.tolist()], People(
-        NoisyOr(), sparse.csr_array(chances), chances.shape[1]
-    )
+    return [value(p) for p in chances.tolist()], Users(NoisyOr(), sparse.csr_array(chances), chances.shape[1])
 
 
 def rows(slates: Iterator[algorithms.Slate]) -> list[list[int]]:
@@ -104,13 +102,13 @@ def quietly(make: Callable[..., Learner], *args: Any, **more: Any) -> Learner:
 
 def full(name: str, calibration: str, epsilon: float) -> Callable[[Names, int], Run]:
     def check(a: Names, seed: int) -> Run:
-        F, people = stream(likings(seed))
+        F, users = stream(likings(seed))
         learner = quietly(
-            getattr(paper, name), N, K, T, epsilon, DELTA, calibration=calibration, coins=SeededCoins(seed)
+            getattr(paper, name), N, K, T, epsilon, DELTA, calibration=calibration, rng=SeededSource(seed)
         )
         eta = None if calibration == "paper" else learner.parameters["rate"]
-        ours = a[name](F, N, K, T, epsilon, DELTA, eta=eta, coins=SeededCoins(seed))
-        return rows(ours), learner.replay(people).tolist()
+        ours = a[name](F, N, K, T, epsilon, DELTA, eta=eta, rng=SeededSource(seed))
+        return rows(ours), learner.replay(users).tolist()
 
     return check
 
@@ -119,40 +117,40 @@ def bandit(name: str, calibration: str, epsilon: float, **how: Any) -> Callable[
     """`how`: what the learner must be told to do what is printed."""
 
     def check(a: Names, seed: int) -> Run:
-        F, people = stream(likings(seed))
+        F, users = stream(likings(seed))
         learner = quietly(
-            getattr(paper, name), N, K, T, epsilon, DELTA, calibration=calibration, coins=SeededCoins(seed), **how
+            getattr(paper, name), N, K, T, epsilon, DELTA, calibration=calibration, rng=SeededSource(seed), **how
         )  # fmt: skip
         given = learner.parameters
         constants = {} if calibration == "paper" else {"eta": given["rate"], "gamma": given["exploring"]}
-        ours = a[name](F, N, K, T, epsilon, DELTA, **constants, coins=SeededCoins(seed))
-        return rows(ours), learner.replay(people).tolist()
+        ours = a[name](F, N, K, T, epsilon, DELTA, **constants, rng=SeededSource(seed))
+        return rows(ours), learner.replay(users).tolist()
 
     return check
 
 
 def original(name: str) -> Callable[[Names, int], Run]:
     def check(a: Names, seed: int) -> Run:
-        F, people = stream(likings(seed))
-        learner = getattr(paper, name)(N, K, T, coins=SeededCoins(seed))
-        return rows(a[name](F, N, K, T, coins=SeededCoins(seed))), learner.replay(people).tolist()
+        F, users = stream(likings(seed))
+        learner = getattr(paper, name)(N, K, T, rng=SeededSource(seed))
+        return rows(a[name](F, N, K, T, rng=SeededSource(seed))), learner.replay(users).tolist()
 
     return check
 
 
 def forced(a: Names, seed: int) -> Run:
     """Exploring rounds drawn beforehand: the learner's own, and the slots and items that it probed in them."""
-    F, people = stream(likings(seed))
-    learner = paper.presampled_bandit(N, K, T, 400.0, DELTA, coins=SeededCoins(seed))
+    F, users = stream(likings(seed))
+    learner = paper.presampled_bandit(N, K, T, 400.0, DELTA, rng=SeededSource(seed))
     decisions = []
-    for person in people:
+    for user in users:
         decisions.append(learner.choose())
-        learner.observe(decisions[-1], person.value(decisions[-1].slate))
+        learner.observe(decisions[-1], user.value(decisions[-1].slate))
     probes = [decision.probe for decision in decisions]
     drawn = itertools.chain.from_iterable(probe for probe in probes if probe is not None)
     eta, b = learner.parameters["rate"], np.isin(np.arange(T), inside(learner).rules.schedule).tolist()
     with mock.patch.dict(a, uniform=lambda n, public: next(drawn)):
-        slates = list(a["bandit_dp"](F, N, K, T, 1.0, DELTA, eta=eta, b=b, coins=SeededCoins(seed)))
+        slates = list(a["bandit_dp"](F, N, K, T, 1.0, DELTA, eta=eta, b=b, rng=SeededSource(seed)))
     theirs = [[item for item in decision.slate if item != EMPTY_SLOT] for decision in decisions]
     ours = [list(dict.fromkeys(slate)) for slate in slates]
     return ours, theirs
@@ -160,11 +158,11 @@ def forced(a: Names, seed: int) -> Run:
 
 def pure(calibration: str, epsilon: float) -> Callable[[Names, int], Run]:
     def check(a: Names, seed: int) -> Run:
-        F, people = stream(likings(seed))
-        learner = paper.fi_pure(N, K, T, epsilon, calibration=calibration, coins=SeededCoins(seed))  # type: ignore[arg-type]
+        F, users = stream(likings(seed))
+        learner = paper.fi_pure(N, K, T, epsilon, calibration=calibration, rng=SeededSource(seed))  # type: ignore[arg-type]
         H = None if calibration == "paper" else inside(learner).curvature
-        return rows(a["fi_pure"](F, N, K, T, epsilon, H=H, coins=SeededCoins(seed))), learner.replay(
-            people
+        return rows(a["fi_pure"](F, N, K, T, epsilon, H=H, rng=SeededSource(seed))), learner.replay(
+            users
         ).tolist()
 
     return check
@@ -187,20 +185,20 @@ def slopes(seed: int) -> tuple[list[algorithms.Gradient], list[MultilinearNoisyO
 def points(copies: int | None, epsilon: float = 30.0) -> Callable[[Names, int], Run]:
     """Algorithm 4, as printed or with another number of copies: the printed one is 1 in all runs that end."""
 
-    def plan(facts: Any, cost: float, printed: Any = frank_wolfe_plan.paper_plan) -> Any:
-        made = printed(facts, cost)
+    def plan(spec: Any, cost: float, printed: Any = frank_wolfe_plan.paper_plan) -> Any:
+        made = printed(spec, cost)
         if copies is None:
             return made
-        curvature = paper_curvature(facts.n, facts.rounds, cost / copies)
+        curvature = paper_curvature(spec.n, spec.rounds, cost / copies)
         return replace(made, copies=copies, parameter=curvature)
 
     def check(a: Names, seed: int) -> Run:
         F, users = slopes(seed)
         with mock.patch.object(frank_wolfe_plan, "paper_plan", plan):
             learner = paper.continuous(
-                DOMAIN, T, epsilon, gradient_bound=1.0, smoothness=0.7, calibration="paper", coins=SeededCoins(seed)
+                DOMAIN, T, epsilon, gradient_bound=1.0, smoothness=0.7, calibration="paper", rng=SeededSource(seed)
             )  # fmt: skip
-        ours = a["continuous"](F, DOMAIN, T, epsilon, L=1.0, K=copies, coins=SeededCoins(seed))
+        ours = a["continuous"](F, DOMAIN, T, epsilon, L=1.0, K=copies, rng=SeededSource(seed))
         return np.array(list(ours)), learner.replay(users)
 
     return check
@@ -286,7 +284,7 @@ def law_of(a: Names, name: str, rounds: int, *args: Any, **more: Any) -> Law:
         with mock.patch.dict(
             a,
             Hedge=one.expert,
-            randomness=lambda coins: (None, None),
+            randomness=lambda rng: (None, None),
             uniform=lambda n, public, one=one: one.choose([1 / n] * n),
             bernoulli=lambda p, public, one=one: one.choose([1 - p, p]) == 1,
         ):
@@ -309,12 +307,12 @@ def played(law: Law) -> Law:
 def tiny(rounds: int, n: int) -> tuple[Stream, list[algorithms.Objective]]:
     """Arbitrary functions, as tables by bit mask and as functions of sets."""
     random = np.random.default_rng(rounds)
-    people = [(0.0, *random.random((1 << n) - 1).tolist()) for _ in range(rounds)]
+    users = [(0.0, *random.random((1 << n) - 1).tolist()) for _ in range(rounds)]
 
     def value(table: tuple[float, ...]) -> algorithms.Objective:
         return lambda S: table[mask(S)]
 
-    return tuple(people), [value(table) for table in people]
+    return tuple(users), [value(table) for table in users]
 
 
 def far_apart(ours: Law, theirs: Law) -> float:
@@ -325,55 +323,55 @@ def far_apart(ours: Law, theirs: Law) -> float:
 def full_laws(a: Names, most: int) -> float:
     result = []
     for n, k, rounds in ((2, 2, most), (3, 2, 2), (3, 1, most)):
-        people, F = tiny(rounds, n)
+        users, F = tiny(rounds, n)
         eta = 9.0 / (k * math.sqrt(32 * rounds * math.log(k / 0.5)))
         ours = law_of(a, "fi_dp", rounds, F, n, k, rounds, 9.0, 0.5)
-        result.append(far_apart(ours, full_information_law(people, n, k, eta)))
+        result.append(far_apart(ours, full_information_law(users, n, k, eta)))
     return max(result)
 
 
 def open_laws(a: Names, rounds: int) -> float:
-    people, F = tiny(rounds, 2)
+    users, F = tiny(rounds, 2)
     eta = min(1.0, math.sqrt(2 * math.log(2) / rounds))
     ours = law_of(a, "streeter_golovin", rounds, F, 2, 2, rounds)
-    return far_apart(ours, full_information_law(people, 2, 2, eta))
+    return far_apart(ours, full_information_law(users, 2, 2, eta))
 
 
 GAMMA = 0.3
 
 
 def bandit_laws(a: Names, rounds: int) -> float:
-    people, F = tiny(rounds, 2)
+    users, F = tiny(rounds, 2)
     eta = 40.0 / (2 * math.sqrt(32 * 2 * GAMMA * rounds * math.log(2 / 0.5)))
     ours = law_of(a, "bandit_dp", rounds, F, 2, 2, rounds, 40.0, 0.5, gamma=GAMMA)
-    return far_apart(ours, played(bandit_law(people, 2, 2, eta, GAMMA, "all")))
+    return far_apart(ours, played(bandit_law(users, 2, 2, eta, GAMMA, "all")))
 
 
 def presampled_laws(a: Names, rounds: int) -> float:
-    people, F = tiny(rounds, 2)
+    users, F = tiny(rounds, 2)
     theirs: Law = {}
     for b in itertools.product((False, True), repeat=rounds):
         eta = 40.0 / (2 * math.sqrt(32 * (sum(b) + 1) * math.log(2 / 0.5)))
         schedule = [t for t, explores in enumerate(b) if explores]
         chance = math.prod(GAMMA if explores else 1 - GAMMA for explores in b)
-        for seen, share in played(presampled_law(people, 2, 2, eta, schedule, "all")).items():
+        for seen, share in played(presampled_law(users, 2, 2, eta, schedule, "all")).items():
             theirs[seen] = theirs.get(seen, 0.0) + chance * share
     ours = law_of(a, "presampled_bandit", rounds, F, 2, 2, rounds, 40.0, 0.5, gamma=GAMMA)
     return far_apart(ours, theirs)
 
 
 def direct_laws(a: Names, rounds: int) -> float:
-    people, F = tiny(rounds, 2)
+    users, F = tiny(rounds, 2)
     eta = 40.0 / (2 * math.sqrt(32 * rounds * math.log(2 / 0.5)))
     ours = law_of(a, "direct_bandit", rounds, F, 2, 2, rounds, 40.0, 0.5, gamma=GAMMA)
-    return far_apart(ours, played(bandit_law(people, 2, 2, eta, GAMMA, "every")))
+    return far_apart(ours, played(bandit_law(users, 2, 2, eta, GAMMA, "every")))
 
 
 def open_bandit_laws(a: Names, rounds: int) -> float:
     """Three items, one slot: at the default constants, held at 1/2 and at 1 here."""
-    people, F = tiny(rounds, 3)
+    users, F = tiny(rounds, 3)
     ours = law_of(a, "streeter_golovin_bandit", rounds, F, 3, 1, rounds)
-    return far_apart(ours, played(bandit_law(people, 3, 1, 1.0, 0.5, "every")))
+    return far_apart(ours, played(bandit_law(users, 3, 1, 1.0, 0.5, "every")))
 
 
 LAWS: dict[str, Callable[[Names, int], float]] = {
@@ -445,7 +443,7 @@ def rates_of(name: str, sizes: tuple[int, int, int], *budget: float) -> Callable
 
 
 def presampled_constants(a: Names) -> Constants:
-    learner = paper.presampled_bandit(*IN_RANGE, 1.0, DELTA, calibration="paper", coins=SeededCoins(1))
+    learner = paper.presampled_bandit(*IN_RANGE, 1.0, DELTA, calibration="paper", rng=SeededSource(1))
     theirs = {"rate": learner.parameters["rate"]}
     theirs["exploring"] = constants.bandit(Setting(*IN_RANGE, "bandit", 1.0, DELTA), "paper", "all").share
     many = learner.parameters["explorations"]
@@ -472,10 +470,10 @@ def point_constants(a: Names) -> Constants:
 def many_rounds(a: Names) -> Constants:
     """Two copies, which takes so many rounds that only the plan of the learner is made."""
     rounds = 10**7
-    facts = frank_wolfe_plan.Facts(DOMAIN.n, rounds, DOMAIN.radius, DOMAIN.spread, 1.5, 0.7)
+    spec = frank_wolfe_plan.Spec(DOMAIN.n, rounds, DOMAIN.radius, DOMAIN.spread, 1.5, 0.7)
     with mock.patch.object(frank_wolfe_plan, "equal", lambda rounds, batches: range(batches)):
-        plan = frank_wolfe_plan.paper_plan(facts, 1.0)
-    _, scale = frank_wolfe_plan.gamma_noise(facts, 1.0, plan.copies, plan.releases)
+        plan = frank_wolfe_plan.paper_plan(spec, 1.0)
+    _, scale = frank_wolfe_plan.gamma_noise(spec, 1.0, plan.copies, plan.releases)
     theirs = {"copies": plan.copies, "H": plan.parameter, "scale": scale}
     return constants_of(a, "continuous", [lambda x: x], DOMAIN, rounds, 1.0, L=1.5), theirs
 
@@ -539,14 +537,14 @@ def hedge_law(eta: float) -> Any:
 
 
 def hedge_draws(a: Names) -> list[int]:
-    runs = [list(a["hedge"](GAINS, 3, 2.0, coins=SeededCoins(seed))) for seed in range(RUNS)]
+    runs = [list(a["hedge"](GAINS, 3, 2.0, rng=SeededSource(seed))) for seed in range(RUNS)]
     return [9 * one + 3 * two + three for one, two, three in runs]
 
 
 def test_algorithm_1_and_the_compiled_expert_have_one_law() -> None:
     theirs = []
     for seed in range(RUNS):
-        expert, secret = paper.hedge(3, 2.0), algorithms.randomness(SeededCoins(seed))[0]
+        expert, secret = paper.hedge(3, 2.0), algorithms.randomness(SeededSource(seed))[0]
         place = 0
         for gains in GAINS:
             place = 3 * place + expert.draw(secret)
@@ -558,7 +556,7 @@ def test_algorithm_1_and_the_compiled_expert_have_one_law() -> None:
 
 
 def test_numbers_and_places_are_drawn_as_likely_as_they_say() -> None:
-    public = algorithms.randomness(SeededCoins(1))[1]
+    public = algorithms.randomness(SeededSource(1))[1]
     numbers = [algorithms.uniform(5, public) for _ in range(4000)]
     assert_follows(numbers, np.full(5, 0.2))
     assert_rejects(numbers, np.array([0.25, 0.25, 0.1875, 0.1875, 0.125]))
@@ -575,7 +573,7 @@ def test_exploring_rounds_drawn_beforehand_are_independent_and_as_likely_as_the_
     """Of the learner, three rounds at a time; the function's own are in its law."""
     setting = Setting(2, 1, 9000, "bandit", 1.0, DELTA)
     gamma = constants.bandit(setting, "paper", "all").share
-    learner = paper.presampled_bandit(2, 1, 9000, 1.0, DELTA, calibration="paper", coins=SeededCoins(1))
+    learner = paper.presampled_bandit(2, 1, 9000, 1.0, DELTA, calibration="paper", rng=SeededSource(1))
     explores = np.isin(np.arange(9000), inside(learner).rules.schedule)
 
     def law(p: float) -> Any:
@@ -610,8 +608,8 @@ def refuse(*_: Any) -> Any:
 @pytest.mark.parametrize("name", sorted({*algorithms.__all__} - {"PFTAL", "hedge"}))
 def test_nothing_is_asked_before_it_is_played(name: str) -> None:
     function = PRINTED[name]
-    facts: dict[str, Any] = {"N": 3, "k": 2, "T": 9, "X": DOMAIN, "epsilon": 1.0, "delta": 1e-6, "L": 1.0}
-    given = {key: facts[key] for key in inspect.signature(function).parameters if key in facts}
+    spec: dict[str, Any] = {"N": 3, "k": 2, "T": 9, "X": DOMAIN, "epsilon": 1.0, "delta": 1e-6, "L": 1.0}
+    given = {key: spec[key] for key in inspect.signature(function).parameters if key in spec}
     run = function(F=[refuse] * 9, **given)
     next(run)
     with pytest.raises(AssertionError, match="before anything"):

@@ -257,7 +257,7 @@ def test_what_presampling_adds_covers_how_far_the_chance_to_explore_drifts(round
 
 
 def wants(*items: int) -> tuple[float, ...]:
-    """A person, by bit mask of three items: 1 if any of these is shown."""
+    """A user, by bit mask of three items: 1 if any of these is shown."""
     return tuple(float(any(shown >> item & 1 for item in items)) for shown in range(8))
 
 
@@ -312,7 +312,7 @@ def test_divergences_are_those_of_all_runs() -> None:
 
 
 def test_the_price_of_algorithm_2_has_a_factor_k() -> None:
-    """Theorem P1 allows eta^2/2 for each draw of each expert after the odd person; it costs nearly that, with both."""
+    """Theorem P1 allows eta^2/2 for each draw of each expert after the odd user; it costs nearly that, with both."""
     rate, after = 0.25, 1000
     first, second = divergences(*arranged(40, after), rate)
     share, most = (
@@ -325,8 +325,8 @@ def test_the_price_of_algorithm_2_has_a_factor_k() -> None:
 
 
 @pytest.mark.slow
-def test_who_draws_again_matters_to_payoffs_not_to_the_bound() -> None:
-    """Two items, two slots, four people who all want the second item."""
+def test_who_draws_again_matters_to_rewards_not_to_the_bound() -> None:
+    """Two items, two slots, four users who all want the second item."""
     earned: dict[Any, float] = {}
     for resample in ("all", "own"):
         law = enumeration.bandit_law(((0.0, 0.0, 1.0, 1.0),) * 4, 2, 2, 1.5, 0.6, resample)

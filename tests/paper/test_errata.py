@@ -19,7 +19,7 @@ from scipy import optimize, stats
 
 from diminuendo import paper
 from diminuendo.continuous.domains import CappedSimplex
-from diminuendo.continuous.frank_wolfe_plan import Facts, paper_plan
+from diminuendo.continuous.frank_wolfe_plan import Spec, paper_plan
 from diminuendo.errors import InvalidInput, UnknownEvent
 from diminuendo.experts.noisy_leader import pftal_points, pure_noise
 from diminuendo.learners import LEARNERS
@@ -35,7 +35,7 @@ from diminuendo.privacy import (
     Selections,
 )
 from diminuendo.privacy.calibrate import selection_rate
-from diminuendo.randomness.coins import SeededCoins
+from diminuendo.randomness.sources import SeededSource
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats
 from tests.kit.oracles import exact, mp, pure_delta
@@ -126,7 +126,7 @@ def test_erratum_6_the_constant_32_needs_a_small_epsilon() -> None:
         epsilon = 48 * math.log(1 / delta)
         draws = Selections(10**4, 2 * paper_rate(1, 10**4, epsilon, delta))
         assert ACCOUNTANTS["zcdp"].delta(draws, epsilon) <= delta
-    # Two items, 50 rounds. The first person wants one item or the other, nobody else wants anything. The 49 draws that
+    # Two items, 50 rounds. The first user wants one item or the other, nobody else wants anything. The 49 draws that
     # follow are independent, right with odds e^rate: exactly the law of `pure_delta`.
     rate = paper_rate(1, 50, 10.0, 0.99)
     assert rate == pytest.approx(2.4937, abs=1e-4)
@@ -137,7 +137,7 @@ def test_erratum_6_the_constant_32_needs_a_small_epsilon() -> None:
     assert float(1 - truth) == pytest.approx(2.99e-13, rel=1e-2, abs=0)
 
 
-# A view: the ordered items of each round, and the coins. Two experts, two items; person f is her value of each set.
+# A view: the ordered items of each round, and the coins. Two experts, two items; user f is her value of each set.
 
 Value = dict[frozenset[int], float]
 GAMMA, RATE = 0.3, 0.5
@@ -159,13 +159,13 @@ class View(NamedTuple):
     second: tuple[int, ...]
 
 
-def bandit_views(person: Value) -> Iterator[View]:
+def bandit_views(user: Value) -> Iterator[View]:
     """All that can happen, with its chance."""
     items = list(itertools.product(range(2), repeat=2))
     for one in items:
         yield View(0.25 * (1 - GAMMA), one, None, one)
         for expert, probe in items:
-            fed = person[frozenset([*one[:expert], probe])]
+            fed = user[frozenset([*one[:expert], probe])]
             totals = np.zeros((2, 2))
             totals[expert, probe] = fed
             for two in items:
@@ -236,7 +236,7 @@ def test_erratum_10_doubling_works() -> None:
     assert once < total < once * math.sqrt(2) / (math.sqrt(2) - 1)
 
     def law(stream: Sequence[int], epoch: int) -> Floats:
-        """One expert, two items; person i wants item i. The chance of every sequence of draws."""
+        """One expert, two items; user i wants item i. The chance of every sequence of draws."""
         rounds = [
             softmax(RATE * np.bincount(stream[t // epoch * epoch : t], minlength=2).astype(float))
             for t in range(len(stream))
@@ -290,7 +290,7 @@ def test_erratum_12_the_wedge_is_a_minimum() -> None:
 # Regret.
 
 
-def test_erratum_3_the_bandit_bound_grows_like_k_to_the_five_halves() -> None:
+def test_erratum_3_the_bandit_bound_grows_like_k_to_the_five_private_keys() -> None:
     n_items, rounds, epsilon = 50, 10**20, 1.0
 
     def learning(slots: int) -> float:
@@ -345,7 +345,7 @@ def test_erratum_5_two_numbers_of_copies() -> None:
     assert algorithm(4_164_887) < 1.5 < algorithm(4_164_888)
     assert algorithm(22_142_339) < 2 < algorithm(22_142_340)
     for rounds, copies in ((2, 2), (3, 1), (10**5, 1)):
-        known = Facts(2, rounds, radius=1.0, spread=1.0, gradient_bound=1.0, smoothness=1.0)
+        known = Spec(2, rounds, radius=1.0, spread=1.0, gradient_bound=1.0, smoothness=1.0)
         assert paper_plan(known, epsilon=1.0).copies == copies
 
     def value(x: Sequence[float]) -> float:
@@ -441,23 +441,23 @@ def test_erratum_14_feedback_is_a_value_not_a_marginal() -> None:
     assert all(0 <= value <= 1 for feed in feeds for value in feed)
 
 
-def test_erratum_15_the_slots_share_one_payoff() -> None:
+def test_erratum_15_the_slots_share_one_reward() -> None:
     """The experts' second-order terms add up to E f(S) <= 1 a round at most, not k; epsilon^(-1/2), not 1/epsilon."""
     rng = np.random.default_rng(3)
     n_items, slots = 4, 3
     for trial in range(50):
         f = coverage(rng, n_items) if trial else {s: float(bool(s)) for s in coverage(rng, n_items)}
         laws = rng.dirichlet(np.ones(n_items), size=slots)
-        squares = payoff = 0.0
+        squares = reward = 0.0
         for slate in itertools.product(range(n_items), repeat=slots):
             chance = math.prod(laws[i][a] for i, a in enumerate(slate))
-            payoff += chance * f[frozenset(slate)]
+            reward += chance * f[frozenset(slate)]
             for i in range(slots):
                 before = frozenset(slate[:i])
                 squares += chance * sum(
                     laws[i][a] * (f[before | {a}] - f[before]) ** 2 for a in range(n_items)
                 )
-        assert squares <= payoff + ROUNDING <= 1 + 2 * ROUNDING
+        assert squares <= reward + ROUNDING <= 1 + 2 * ROUNDING
         if trial == 0:
             assert squares == pytest.approx(1.0, abs=ROUNDING)  # one thing to be had: attained; k is 3
     assert bounds.full_information(50, 5, 10**5, 0.01) < bounds.printed_full_information(50, 5, 10**5, 0.01)
@@ -478,7 +478,7 @@ def test_erratum_15_the_slots_share_one_payoff() -> None:
 
 
 def test_erratum_16_presampling_makes_the_rate_know_the_future() -> None:
-    """Two people want different items of two. The rate follows the number M of explorations: then the regret exceeds
+    """Two users want different items of two. The rate follows the number M of explorations: then the regret exceeds
     kN/gamma times what the expert is fed, which it equals at a fixed rate. Over all schedules and probes."""
     stream, against, gamma, cells = (0, 1), 1, 0.5, 2
     rounds = len(stream)
@@ -515,22 +515,22 @@ def test_erratum_16_presampling_makes_the_rate_know_the_future() -> None:
 
 
 def test_erratum_17_negative_regrets_do_not_pay() -> None:
-    """Proposition 3 without the positive part: two people who want different things, and a first expert who knew."""
-    people = [wants(0), wants(1)]
+    """Proposition 3 without the positive part: two users who want different things, and a first expert who knew."""
+    users = [wants(0), wants(1)]
     slates = [(0, 0), (1, 1)]
 
-    def gain(person: Value, slate: Sequence[int], i: int, item: int) -> float:
+    def gain(user: Value, slate: Sequence[int], i: int, item: int) -> float:
         before = frozenset(slate[:i])
-        return person[before | {item}] - person[before]
+        return user[before | {item}] - user[before]
 
     regrets = []
     for i in range(2):
-        own = sum(gain(f, s, i, s[i]) for f, s in zip(people, slates, strict=True))
-        best = max(sum(gain(f, s, i, a) for f, s in zip(people, slates, strict=True)) for a in range(2))
+        own = sum(gain(f, s, i, s[i]) for f, s in zip(users, slates, strict=True))
+        best = max(sum(gain(f, s, i, a) for f, s in zip(users, slates, strict=True)) for a in range(2))
         regrets.append(best - own)
     assert regrets == [-1.0, 0.0]
-    optimum = sum(f[frozenset((0, 1))] for f in people)
-    shortfall = (1 - 1 / math.e) * optimum - sum(f[frozenset(s)] for f, s in zip(people, slates, strict=True))
+    optimum = sum(f[frozenset((0, 1))] for f in users)
+    shortfall = (1 - 1 / math.e) * optimum - sum(f[frozenset(s)] for f, s in zip(users, slates, strict=True))
     assert shortfall > sum(regrets) + 0.2  # as printed
     assert shortfall <= bounds.greedy_from_experts(regrets)
 
@@ -590,11 +590,11 @@ def test_erratum_19_the_pure_experts_pay_for_every_item() -> None:
 
 def alternating(rounds: int, rate: float) -> float:
     """The (1 - 1/e)-regret of Hedge, in expectation, if two items are wanted in turn; one slot."""
-    totals, payoff = np.zeros(2), 0.0
+    totals, reward = np.zeros(2), 0.0
     for t in range(rounds):
-        payoff += float(softmax(rate * totals)[t % 2])
+        reward += float(softmax(rate * totals)[t % 2])
         totals[t % 2] += 1
-    return (1 - 1 / math.e) * (rounds / 2) - payoff
+    return (1 - 1 / math.e) * (rounds / 2) - reward
 
 
 def test_erratum_20_theorem_6_fails_for_a_large_epsilon() -> None:
@@ -675,7 +675,7 @@ def test_erratum_22_a_minimiser_that_is_fed_the_gradient_climbs_down() -> None:
     """f(x) = x_1 + x_2/2 on x >= 0, x_1 + x_2 <= 1; one copy, no noise. PFTAL minimises what it is fed."""
     domain, gradient, rounds = CappedSimplex(2, total=1.0), np.array([1.0, 0.5]), 100
 
-    def payoff(fed: Floats) -> float:
+    def reward(fed: Floats) -> float:
         """What is earned by the leader for the losses <fed, v>, that is for the rewards <-fed, v>."""
         points = [
             pftal_points(domain.project, -t * fed[None, :], curvature=0.1, rounds=t)[0]
@@ -683,8 +683,8 @@ def test_erratum_22_a_minimiser_that_is_fed_the_gradient_climbs_down() -> None:
         ]
         return float(sum(gradient @ point for point in points))
 
-    assert payoff(gradient) == 0  # as printed: (1 - 1/e) of everything is lost
-    assert payoff(-gradient) == pytest.approx(rounds - 1)
+    assert reward(gradient) == 0  # as printed: (1 - 1/e) of everything is lost
+    assert reward(-gradient) == pytest.approx(rounds - 1)
 
 
 def test_erratum_23_the_set_in_use_is_the_one_drawn_after_exploring() -> None:
@@ -699,16 +699,16 @@ def test_erratum_23_the_set_in_use_is_the_one_drawn_after_exploring() -> None:
             for t in range(before + 1, after + 1):
                 assert sets[before + 1] == sets[t]
                 assert before not in sets or sets[before] != sets[t]  # as printed, in no round at all
-    people = taste_groups(400, 6, groups=3, items_per_group=2, seed=1)
-    learner = paper.bandit_dp(6, 2, 400, 50.0, 1e-6, resample="all", coins=SeededCoins(1))
+    users = taste_groups(400, 6, groups=3, items_per_group=2, seed=1)
+    learner = paper.bandit_dp(6, 2, 400, 50.0, 1e-6, resample="all", rng=SeededSource(1))
     shown: list[set[tuple[int, ...]]] = [set()]
-    for person in people:
+    for user in users:
         decision = learner.choose()
         if decision.probe is None:
             shown[-1].add(tuple(decision.slate))
         else:
             shown.append(set())
-        learner.observe(decision, person.value(decision.slate))
+        learner.observe(decision, user.value(decision.slate))
     runs = [slates for slates in shown if slates]
     assert len(shown) - 1 > 20
     assert all(len(slates) == 1 for slates in runs)  # one set from exploring to exploring

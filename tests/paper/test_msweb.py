@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from diminuendo import RandomSlates, SeededCoins, msweb, paper
+from diminuendo import RandomSlates, SeededSource, msweb, paper
 from diminuendo.offline import greedy
 from diminuendo.types import Floats
 from tests.kit.statistics import ALPHA
@@ -20,23 +20,23 @@ def interval(values: Floats) -> tuple[float, float]:
 
 
 def test_the_papers_constants_are_near_chance_and_tight_ones_are_not() -> None:
-    people = msweb()
-    best = greedy(people, 5).value
+    users = msweb()
+    best = greedy(users, 5).value
     result: dict[str, list[float]] = {"paper": [], "tight": [], "random": []}
     for seed in range(SEEDS):
         for calibration in ("paper", "tight"):
             learner = paper.fi_dp(
-                people.n_items,
+                users.n_items,
                 5,
-                len(people),
+                len(users),
                 1.0,
                 1e-6,
                 calibration=calibration,
-                coins=SeededCoins(seed),
+                rng=SeededSource(seed),
             )
-            result[calibration].append(float(people.values(learner.replay(people)).mean()) / best)
-        chance = RandomSlates(people.n_items, 5, coins=SeededCoins(seed))
-        result["random"].append(float(people.values(chance.replay(people)).mean()) / best)
+            result[calibration].append(float(users.values(learner.replay(users)).mean()) / best)
+        chance = RandomSlates(users.n_items, 5, rng=SeededSource(seed))
+        result["random"].append(float(users.values(chance.replay(users)).mean()) / best)
     low, high = interval(np.array(result["paper"]) - np.array(result["random"]))
     assert high < 0.03, "within .03 of random choice"
     assert low > -0.03

@@ -1,6 +1,6 @@
-"""Measured regret against proved bounds, and its growth with the number of people.
+"""Measured regret against proved bounds, and its growth with the number of users.
 
-Bounds are on expectations, so what is compared is a mean over seeds. Streams are chosen to be hard: people of whom
+Bounds are on expectations, so what is compared is a mean over seeds. Streams are chosen to be hard: users of whom
 nothing can be learned, gaps as small as can just be told apart, favourites that alternate or change half-way.
 """
 
@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse, stats
 
-from diminuendo import Learner, People, RandomSlates, SeededCoins, paper
+from diminuendo import Learner, RandomSlates, SeededSource, Users, paper
 from diminuendo.learners import with_variants
 from diminuendo.objectives import NoisyOr
 from diminuendo.offline import ONE_MINUS_1_OVER_E, optimum
@@ -28,10 +28,10 @@ from tests.kit.statistics import ALPHA
 Likes = Callable[[np.random.Generator, int], NDArray[Any]]
 
 
-def stream(likes: Likes, rounds: int, seed: int) -> People:
-    """People who want what `likes` says, as 0 or 1 for each item."""
+def stream(likes: Likes, rounds: int, seed: int) -> Users:
+    """Users who want what `likes` says, as 0 or 1 for each item."""
     wanted = likes(np.random.default_rng(seed), rounds).astype(float)
-    return People(NoisyOr(), sparse.csr_array(wanted), wanted.shape[1])
+    return Users(NoisyOr(), sparse.csr_array(wanted), wanted.shape[1])
 
 
 def nothing_to_learn(n: int) -> Likes:
@@ -70,9 +70,9 @@ HARD: dict[str, Callable[[int], Likes]] = {
 }
 
 
-def expert_regret(people: People, learner: Learner) -> float:
+def expert_regret(users: Users, learner: Learner) -> float:
     """What the k experts together fell short of their best fixed items, over the whole run."""
-    regrets = expert_regrets(people, learner.replay(people)) * len(people)
+    regrets = expert_regrets(users, learner.replay(users)) * len(users)
     return bounds.greedy_from_experts(regrets)
 
 
@@ -105,7 +105,7 @@ def test_regret_stays_below_the_proved_bound(name: str, hard: str) -> None:
     make, asked = LEARNERS[name]
     result, bound = [], 0.0
     for seed in range(4):
-        learner = make(n, k, rounds, **asked, coins=SeededCoins(seed))
+        learner = make(n, k, rounds, **asked, rng=SeededSource(seed))
         result.append(expert_regret(stream(HARD[hard](n), rounds, seed), learner))
         bound = proved(learner, rounds)
     assert bound < ONE_MINUS_1_OVER_E * rounds, "a bound that says something"
@@ -113,7 +113,7 @@ def test_regret_stays_below_the_proved_bound(name: str, hard: str) -> None:
 
 
 def two_halves(n: int) -> Likes:
-    """Half of the people want the first item, half the second, nobody anything else: a slate of two pleases all."""
+    """Half of the users want the first item, half the second, nobody anything else: a slate of two pleases all."""
     return lambda random, rounds: np.asarray(random.integers(2, size=rounds)[:, None] == np.arange(n))
 
 
@@ -125,20 +125,20 @@ def test_bandit_learners_stay_below_a_bound_that_chance_does_not(name: str) -> N
     """Two slots, and a bound that random slates break: whoever learned nothing would be noticed."""
     n, k, rounds = 4, 2, 400_000
     make, asked = LEARNERS[name]
-    learner = make(n, k, rounds, **(asked | ({"epsilon": 64.0} if asked else {})), coins=SeededCoins(1))
-    people = stream(two_halves(n), rounds, 1)
+    learner = make(n, k, rounds, **(asked | ({"epsilon": 64.0} if asked else {})), rng=SeededSource(1))
+    users = stream(two_halves(n), rounds, 1)
     bound = proved(learner, rounds)
-    chance = expert_regret(people, RandomSlates(n, k, coins=SeededCoins(1)))
-    assert expert_regret(people, learner) <= bound < chance
+    chance = expert_regret(users, RandomSlates(n, k, rng=SeededSource(1)))
+    assert expert_regret(users, learner) <= bound < chance
 
 
 def test_the_bound_of_streeter_and_golovin_is_within_reach() -> None:
-    """Not so loose that anything would pass: people of whom nothing can be learned cost more than a fifth of it."""
+    """Not so loose that anything would pass: users of whom nothing can be learned cost more than a fifth of it."""
     n, rounds = 4, 20_000
     result = [
         expert_regret(
             stream(nothing_to_learn(n), rounds, seed),
-            paper.streeter_golovin(n, 1, rounds, coins=SeededCoins(seed)),
+            paper.streeter_golovin(n, 1, rounds, rng=SeededSource(seed)),
         )
         for seed in range(20)
     ]
@@ -150,16 +150,16 @@ def test_the_slates_are_within_the_bound_of_the_optimum() -> None:
     rounds, n, k = 20_000, 8, 3
     random = np.random.default_rng(5)
     chance = random.uniform(0.05, 0.4, n)
-    people = stream(lambda random, rounds: np.asarray(random.random((rounds, n)) < chance), rounds, 5)
-    best = optimum(people, k)
+    users = stream(lambda random, rounds: np.asarray(random.random((rounds, n)) < chance), rounds, 5)
+    best = optimum(users, k)
     assert best.proven
     learners: list[Learner] = [
-        paper.streeter_golovin(n, k, rounds, coins=SeededCoins(1)),
-        paper.fi_dp(n, k, rounds, 8.0, 1e-5, coins=SeededCoins(1)),
+        paper.streeter_golovin(n, k, rounds, rng=SeededSource(1)),
+        paper.fi_dp(n, k, rounds, 8.0, 1e-5, rng=SeededSource(1)),
     ]
     for learner in learners:
-        payoff = people.values(learner.replay(people)).sum()
-        regret = ONE_MINUS_1_OVER_E * best.upper * rounds - payoff
+        reward = users.values(learner.replay(users)).sum()
+        regret = ONE_MINUS_1_OVER_E * best.upper * rounds - reward
         assert regret <= proved(learner, rounds) < ONE_MINUS_1_OVER_E * rounds
 
 
@@ -171,7 +171,7 @@ def slope(
         [
             [
                 expert_regret(
-                    stream(likes, size, 10_000 * seed + j), make(n, 1, size, coins=SeededCoins(seed))
+                    stream(likes, size, 10_000 * seed + j), make(n, 1, size, rng=SeededSource(seed))
                 )
                 for j, size in enumerate(sizes)
             ]

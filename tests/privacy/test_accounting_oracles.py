@@ -107,11 +107,11 @@ DERIVED: list[tuple[str, str, Callable[[], Any], Callable[[], float]]] = [  # ..
     ),
 ]
 
-FACTS = DERIVED + [
+SPEC = DERIVED + [
     (name, digits, lambda f=f, x=x: getattr(oracles, f)(*x), lambda f=f, x=x: getattr(curves, f)(*x))
     for name, digits, f, x in CURVES
 ]
-by_name = pytest.mark.parametrize(("name", "digits", "oracle", "library"), FACTS, ids=[f[0] for f in FACTS])
+by_name = pytest.mark.parametrize(("name", "digits", "oracle", "library"), SPEC, ids=[f[0] for f in SPEC])
 
 
 def half_a_digit(digits: str) -> float:

@@ -33,9 +33,9 @@ from diminuendo.privacy.events import (
     Selections,
 )
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness import SeededCoins
+from diminuendo.randomness import SeededSource
 from diminuendo.types import Floats
-from tests.kit.enumeration import all_people, full_information_law, worst
+from tests.kit.enumeration import all_users, full_information_law, worst
 
 dp: Any = pytest.importorskip("dp_accounting", reason="needs dp-accounting to translate to")
 dp_event: Any = importlib.import_module("dp_accounting.dp_event")
@@ -259,12 +259,10 @@ def test_draws_of_the_exponential_mechanism(span: float, count: int, outcomes: i
 @pytest.mark.parametrize("accountant", ACCOUNTED)
 def test_a_learner(accountant: Any) -> None:
     """Algorithm 2 with 2 items and 1 slot over 4 rounds: all neighbours, against what its events become."""
-    rate, people, levels = 0.5, all_people(2, (0.0, 1.0), 1), (0.0, 0.5, 1.0, 1.5)
-    learner = fi_dp(2, 1, horizon=4, rate=rate, epsilon=1.0, delta=1e-2, coins=SeededCoins(1))
+    rate, users, levels = 0.5, all_users(2, (0.0, 1.0), 1), (0.0, 0.5, 1.0, 1.5)
+    learner = fi_dp(2, 1, horizon=4, rate=rate, epsilon=1.0, delta=1e-2, rng=SeededSource(1))
     assert learner.events is not None
-    truth = worst(
-        lambda stream: full_information_law(stream, 2, 1, rate), [people] * 3 + [people[:1]], levels
-    )
+    truth = worst(lambda stream: full_information_law(stream, 2, 1, rate), [users] * 3 + [users[:1]], levels)
     theirs = priced(to_dp_event(learner.events, accountant=accountant), accountant)
     for level in levels:
         assert truth.delta[level] <= theirs.get_delta(level) + SUMS

@@ -32,7 +32,7 @@ from diminuendo.types import Floats, Ints
 from tests.kit.adaptive_range import COUNTED
 from tests.kit.slow import mostly_slow
 
-Person = tuple[float, ...]
+User = tuple[float, ...]
 """f of each set of items, by bit mask, f(nothing) first."""
 
 RATE = 0.5
@@ -44,17 +44,17 @@ def learn_row(state: HedgeState, expert: int, gains: Floats) -> None:
         learn(state, expert, item, to_ticks(gains[item]))
 
 
-def law(stream: Sequence[Person], n: int, k: int) -> Floats:
+def law(stream: Sequence[User], n: int, k: int) -> Floats:
     """The probability of every sequence of ordered slates: k experts drawing from secret scores, round after round."""
     result = []
     for path in itertools.product(itertools.product(range(n), repeat=k), repeat=len(stream)):
         state, chance = new_hedge(n, k, RATE), 1.0
-        for person, slate in zip(stream, path, strict=True):
+        for user, slate in zip(stream, path, strict=True):
             for slot, item in enumerate(slate):
                 chance *= probabilities(state.classes, slot)[item]
             shown = 0
             for slot, item in enumerate(slate):
-                gains = np.array([person[shown | 1 << a] - person[shown] for a in range(n)])
+                gains = np.array([user[shown | 1 << a] - user[shown] for a in range(n)])
                 learn_row(state, slot, gains)
                 shown |= 1 << item
         result.append(chance)
@@ -62,7 +62,7 @@ def law(stream: Sequence[Person], n: int, k: int) -> Floats:
 
 
 @cache
-def people(n: int, k: int) -> list[Person]:
+def users(n: int, k: int) -> list[User]:
     """All monotone functions of small sets with values 0, 1, and 1/2 for two items: submodular or not, privacy does not
     care. With one slot only differences between items matter, so one function stands for all with the same ones."""
     values = (0.0, 0.5, 1.0) if (n, k) == (2, 1) else (0.0, 1.0)
@@ -80,8 +80,8 @@ def people(n: int, k: int) -> list[Person]:
 
 @cache
 def worst_pairs(n: int, k: int, rounds: int) -> list[tuple[Floats, Floats]]:
-    """The laws of all streams that differ in one round. What the last person says is never used."""
-    choices = people(n, k)
+    """The laws of all streams that differ in one round. What the last user says is never used."""
+    choices = users(n, k)
     streams = list(itertools.product(range(len(choices)), repeat=rounds - 1))
     laws = {s: law([*(choices[i] for i in s), choices[0]], n, k) for s in streams}
     for result in laws.values():
@@ -168,7 +168,7 @@ def test_renyi_divergences_of_draws_are_within_zcdp(case: tuple[int, int, int]) 
 # Private sums: the shift of every released number is a whole number; the law of noise around it is known exactly.
 
 UNITS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.6, 0.7], None]
-"""What a person may say about two items; None says nothing at all."""
+"""What a user may say about two items; None says nothing at all."""
 
 
 def made(size: int, batches: int, cost: Gaussian | Laplace, strategy: str, clip: Clip) -> PrivateSum:
@@ -179,17 +179,17 @@ def made(size: int, batches: int, cost: Gaussian | Laplace, strategy: str, clip:
 
 
 def shifts(total: PrivateSum, batches: int) -> Iterator[Ints]:
-    """By how much all released numbers differ, for every pair of neighbouring streams of one person per batch."""
+    """By how much all released numbers differ, for every pair of neighbouring streams of one user per batch."""
     for place in range(batches):
         for one, other in itertools.permutations(UNITS, 2):
             runs = []
-            for person in (one, other):
+            for user in (one, other):
                 encoder = total.strategy.encoder(2)
                 rows = []
                 for b in range(batches):
                     batch = OpenBatch(total.size, total.clip, total.schedule)
-                    if b == place and person is not None:
-                        batch.add(person)
+                    if b == place and user is not None:
+                        batch.add(user)
                     elif b != place:
                         batch.add(UNITS[3])
                     rows.append(encoder.encode(batch._take()))

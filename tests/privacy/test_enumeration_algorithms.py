@@ -16,7 +16,7 @@ import pytest
 
 from diminuendo import Oracle
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.hedge.bandit_dp import BanditDp, delta_over_coins
+from diminuendo.learners.hedge.bandit_dp import BanditDp, delta_over_draws
 from diminuendo.learners.hedge.fi_dp import FiDp
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.events import Selections
@@ -25,12 +25,12 @@ from diminuendo.types import EMPTY_SLOT, Words
 from tests.kit.adaptive_range import COUNTED
 from tests.kit.enumeration import (
     Law,
-    Person,
     Resample,
     Stream,
-    all_people,
+    User,
+    all_users,
     bandit_law,
-    covering_people,
+    covering_users,
     full_information_law,
     mask,
     presampled_law,
@@ -60,16 +60,16 @@ class Scripted:
         return self._random.random_raw(count)
 
 
-def random_people(count: int, n: int, seed: int) -> list[Person]:
+def random_users(count: int, n: int, seed: int) -> list[User]:
     """Any functions at all, some values out of range or missing, and somebody who does not answer."""
     random = np.random.default_rng(seed)
-    people: list[Person] = [None]
+    users: list[User] = [None]
     for _ in range(count - 1):
         f = random.uniform(-0.5, 1.5, size=1 << n)
         f[random.random(1 << n) < 0.1] = np.nan
         f[0] = 0.0
-        people.append(tuple(float(value) for value in f))
-    return people
+        users.append(tuple(float(value) for value in f))
+    return users
 
 
 def arrays_of(learner: Learner) -> list[Any]:
@@ -81,9 +81,9 @@ def arrays_of(learner: Learner) -> list[Any]:
     return result + list(getattr(learner.policy, "_exploring", ()))
 
 
-def answer_full(learner: Learner, decision: Any, person: Person, n: int) -> None:
-    if person is not None:
-        learner.observe(decision, Oracle(lambda s: person[mask(s)], n))
+def answer_full(learner: Learner, decision: Any, user: User, n: int) -> None:
+    if user is not None:
+        learner.observe(decision, Oracle(lambda s: user[mask(s)], n))
 
 
 def full_law_of(learner: Learner, stream: Stream) -> Law:
@@ -94,11 +94,11 @@ def full_law_of(learner: Learner, stream: Stream) -> Law:
         for array, saved in zip(arrays_of(learner), fresh, strict=True):
             array[...] = saved
         chance = 1.0
-        for slate, person in zip(path, stream, strict=True):
+        for slate, user in zip(path, stream, strict=True):
             for slot, item in enumerate(slate):
                 chance *= float(probabilities(inside(learner)._experts.classes, slot)[item])
             row = np.array([EMPTY_SLOT if a in slate[:i] else a for i, a in enumerate(slate)], dtype=np.int32)
-            answer_full(learner, learner._frame.decisions.add(row, np.full(3, -1, dtype=np.int32)), person, n)
+            answer_full(learner, learner._frame.decisions.add(row, np.full(3, -1, dtype=np.int32)), user, n)
         law[path] = chance
     return law
 
@@ -106,9 +106,9 @@ def full_law_of(learner: Learner, stream: Stream) -> Law:
 @pytest.mark.parametrize(("n", "k", "rounds"), [(2, 1, 4), (2, 2, 3), (3, 1, 3), (3, 2, 2)])
 def test_algorithm_2_has_the_law_of_the_oracle(n: int, k: int, rounds: int) -> None:
     for seed in range(4):
-        people = random_people(rounds, n, seed)
+        users = random_users(rounds, n, seed)
         learner = FiDp(n, k, horizon=rounds, rate=RATE, **HUGE)
-        result, known = full_law_of(learner, tuple(people)), full_information_law(tuple(people), n, k, RATE)
+        result, known = full_law_of(learner, tuple(users)), full_information_law(tuple(users), n, k, RATE)
         assert result.keys() == known.keys()
         # Ticks are 2^-20 of a unit: per draw that moves a log-probability by less than rounds * rate * 2^-19.
         slack = math.expm1(k * rounds * rounds * RATE * 2.0**-19)
@@ -118,7 +118,7 @@ def test_algorithm_2_has_the_law_of_the_oracle(n: int, k: int, rounds: int) -> N
 
 def bandit_law_of(learner: Any, stream: Stream, share: float, schedule: tuple[int, ...] | None) -> Law:
     """The law of Algorithm 3 as the learner has it: coins are scripted, draws repeated until they fall as wanted."""
-    n, k, coins = learner.n_items, learner.slots, learner.coins
+    n, k, rng = learner.n_items, learner.slots, learner.rng
     law: Law = {}
 
     def go(t: int, seen: tuple[Any, ...], chance: float) -> None:
@@ -141,17 +141,17 @@ def bandit_law_of(learner: Any, stream: Stream, share: float, schedule: tuple[in
                 while True:  # the draw is the learner's own; until it is the one whose branch this is
                     for array, old in zip(arrays_of(learner), saved, strict=True):
                         array[...] = old
-                    coins.script = [(1 << 53) - 1] if probe is None else [0, *probe]
+                    rng.script = [(1 << 53) - 1] if probe is None else [0, *probe]
                     learner._frame.public.empty()
                     decision = learner.choose()
                     if tuple(inside(learner)._exploring.current) == slate:
                         break
-                person = stream[t]
-                if person is not None:
+                user = stream[t]
+                if user is not None:
                     shown = (
                         slate if decision.probe is None else (*slate[: decision.probe[0]], decision.probe[1])
                     )
-                    learner.observe(decision, float(person[mask(shown)]))
+                    learner.observe(decision, float(user[mask(shown)]))
                 go(t + 1, (*seen, (slate, decision.probe)), chance * drawn * toss)
 
     go(0, (), 1.0)
@@ -162,7 +162,7 @@ def bandit_law_of(learner: Any, stream: Stream, share: float, schedule: tuple[in
 @pytest.mark.parametrize("resample", ["all", "own", "every"])
 def test_algorithm_3_has_the_law_of_the_oracle(resample: Resample, cap: int | None) -> None:
     for (n, k, rounds), seed in [((2, 2, 2), 0), ((2, 2, 2), 1), ((3, 1, 2), 2), ((2, 1, 3), 3)]:
-        stream = tuple(random_people(rounds, n, seed))[::-1]
+        stream = tuple(random_users(rounds, n, seed))[::-1]
         learner = BanditDp(
             n,
             k,
@@ -171,7 +171,7 @@ def test_algorithm_3_has_the_law_of_the_oracle(resample: Resample, cap: int | No
             resample=resample,
             horizon=rounds,
             rate=RATE,
-            coins=Scripted(),
+            rng=Scripted(),
             **HUGE,
         )
         result = bandit_law_of(learner, stream, 0.5, None)
@@ -182,9 +182,9 @@ def test_algorithm_3_has_the_law_of_the_oracle(resample: Resample, cap: int | No
 
 
 def test_presampled_rounds_have_the_law_of_the_oracle() -> None:
-    stream = tuple(random_people(3, 2, 5))[::-1]
+    stream = tuple(random_users(3, 2, 5))[::-1]
     learner = BanditDp(
-        2, 1, exploring=0.0, cap=None, explore_at=[0, 2], horizon=3, rate=RATE, coins=Scripted(), **HUGE
+        2, 1, exploring=0.0, cap=None, explore_at=[0, 2], horizon=3, rate=RATE, rng=Scripted(), **HUGE
     )
     result = bandit_law_of(learner, stream, 0.0, (0, 2))
     known = presampled_law(stream, 2, 1, RATE, (0, 2), "all")
@@ -211,12 +211,12 @@ EPSILONS = (0.0, 0.25, 0.5, 1.0)
 def test_algorithm_2_reproduces_the_known_deltas(
     n: int, k: int, rounds: int, values: tuple[float, ...], known: dict[float, float]
 ) -> None:
-    people = all_people(n, values, k)
-    if k > 1:  # as in the known values: monotone people
-        people = [
-            f for f in people if f and all(f[s] <= f[s | 1 << a] for s in range(1 << n) for a in range(n))
+    users = all_users(n, values, k)
+    if k > 1:  # as in the known values: monotone users
+        users = [
+            f for f in users if f and all(f[s] <= f[s | 1 << a] for s in range(1 << n) for a in range(n))
         ]
-    choices = [people] * (rounds - 1) + [people[:1]]
+    choices = [users] * (rounds - 1) + [users[:1]]
     result = worst(lambda stream: full_information_law(stream, n, k, RATE), choices, tuple(known))
     for epsilon, delta in known.items():
         assert result.delta[epsilon] == pytest.approx(delta, abs=1e-6)
@@ -228,12 +228,12 @@ def test_algorithm_2_reproduces_the_known_deltas(
 
 
 CASES = [
-    # n, k, rounds, rate, exploring, people, first slate
-    (2, 1, 3, 0.5, 1.0, all_people(2, (0.0, 1.0), 1), "uniform"),
-    (2, 1, 4, 1.0, 1.0, all_people(2, (0.0, 1.0), 1), "uniform"),
-    (2, 2, 3, 0.5, 0.5, all_people(2, (0.0, 1.0), 2), "uniform"),
-    (2, 2, 3, 1.0, 1.0, all_people(2, (0.0, 1.0), 2), "uniform"),
-    (3, 1, 3, 0.5, 0.5, all_people(3, (0.0, 1.0), 1), "uniform"),
+    # n, k, rounds, rate, exploring, users, first slate
+    (2, 1, 3, 0.5, 1.0, all_users(2, (0.0, 1.0), 1), "uniform"),
+    (2, 1, 4, 1.0, 1.0, all_users(2, (0.0, 1.0), 1), "uniform"),
+    (2, 2, 3, 0.5, 0.5, all_users(2, (0.0, 1.0), 2), "uniform"),
+    (2, 2, 3, 1.0, 1.0, all_users(2, (0.0, 1.0), 2), "uniform"),
+    (3, 1, 3, 0.5, 0.5, all_users(3, (0.0, 1.0), 1), "uniform"),
 ]
 
 
@@ -263,10 +263,10 @@ WAYS: list[tuple[Resample, int | None]] = [
     ],
 )
 def test_algorithm_3_keeps_its_claim(case: Any, resample: Resample, cap: int | None) -> None:
-    n, k, rounds, rate, share, people, first = case
-    choices = [[None, *people]] * (rounds - 1) + [people[:1]]
-    if len(people) > 5:
-        choices = [people] * (rounds - 1) + [people[:1]]  # who does not answer is like whom nothing pleases
+    n, k, rounds, rate, share, users, first = case
+    choices = [[None, *users]] * (rounds - 1) + [users[:1]]
+    if len(users) > 5:
+        choices = [users] * (rounds - 1) + [users[:1]]  # who does not answer is like whom nothing pleases
     law: Callable[[Stream], Law] = lambda stream: bandit_law(stream, n, k, rate, share, resample, cap, first)  # noqa: E731
     result = worst(law, choices, EPSILONS)
     event = bandit_event(n, k, rounds, rate, share, resample, cap)
@@ -282,7 +282,7 @@ def test_algorithm_3_keeps_its_claim(case: Any, resample: Resample, cap: int | N
     if cap is None and resample != "every":
         again = share / k if resample == "own" else share
         for epsilon in EPSILONS:
-            assert result.delta[epsilon] <= delta_over_coins(rounds - 2, share, again, rate, epsilon) + 1e-12
+            assert result.delta[epsilon] <= delta_over_draws(rounds - 2, share, again, rate, epsilon) + 1e-12
 
 
 def test_who_does_not_answer_is_like_whom_nothing_pleases() -> None:
@@ -310,12 +310,12 @@ def test_who_does_not_answer_is_like_whom_nothing_pleases() -> None:
 def test_what_must_not_be_done_is_noticed(mistake: Any, setting: Any) -> None:
     """The same claims, the same checks, on algorithms that are wrong in one place."""
     n, k, rounds, share, resample, cap, first = setting
-    people = [None, *covering_people(n)]
+    users = [None, *covering_users(n)]
     event = bandit_event(n, k, rounds, RATE, 0.5, resample, cap)
 
     def broken(mistake: Any) -> bool:
         law = lambda stream: bandit_law(stream, n, k, RATE, share, resample, cap, first, mistake)  # noqa: E731
-        result = worst(law, [people] * (rounds - 1) + [people[:1]], EPSILONS)
+        result = worst(law, [users] * (rounds - 1) + [users[:1]], EPSILONS)
         return (
             any(result.delta[e] > ACCOUNTANTS["zcdp"].delta(event, e) + 1e-12 for e in EPSILONS)
             or result.epsilon > event.count * event.span

@@ -42,7 +42,7 @@ COLUMNS = range(10)
 
 
 def naive(event: Any, column: int, leaf: Callable[[Any], Fraction]) -> Fraction:
-    """What a person of one column pays; parts on different people are charged at their own worst column."""
+    """What a user of one column pays; parts on different users are charged at their own worst column."""
     match event:
         case events.Composed(parts):
             return sum((naive(part, column, leaf) for part in parts), Fraction(0))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import LEARNERS, Learner, SeededCoins
+from diminuendo import LEARNERS, Learner, SeededSource
 from diminuendo.errors import (
     InvalidInput,
     OverBudget,
@@ -65,13 +65,13 @@ def test_a_charge_takes_no_longer_as_the_ledger_grows() -> None:
     early = min(seconds(held) for _ in range(5))
     for _ in range(30):
         seconds(held)
-    late = min(seconds(held) for _ in range(5))
-    assert late < 4 * early  # a quadratic ledger would be 8 times slower by now, and slower yet
+    delay = min(seconds(held) for _ in range(5))
+    assert delay < 4 * early  # a quadratic ledger would be 8 times slower by now, and slower yet
 
 
 def test_columns_pay_for_themselves_only() -> None:
     held = Ledger(BUDGET)
-    for column in range(50):  # each batch of people pays its own way
+    for column in range(50):  # each batch of users pays its own way
         held.charge(NormalColumns(column, (RHO, RHO)))
     assert held.spent() == pytest.approx(1.0, rel=1e-9)
     with pytest.raises(OverBudget):
@@ -101,7 +101,7 @@ def test_a_cost_beyond_all_bounds_is_refused_like_any_other() -> None:
 
 
 @pytest.mark.parametrize(("rounds", "factor"), [(1, 1), (2, 4), (5, 25)])
-def test_people_with_several_rounds_cost_the_square(rounds: int, factor: int) -> None:
+def test_users_with_several_rounds_cost_the_square(rounds: int, factor: int) -> None:
     held = Ledger(Budget(1.0, 1e-6, Unit(rounds)))
     assert held.budget.limit * factor == Fraction(RHO)
     held.charge(Gaussian(0.999 * RHO / factor))
@@ -179,21 +179,21 @@ def test_bad_budgets_are_refused(wrong: object) -> None:
 
 def greedy(ledger: Ledger, seed: int = 1) -> Learner:
     return LEARNERS["overlap-greedy"](
-        8, 2, horizon=120, epsilon=1.0, delta=1e-6, coins=SeededCoins(seed), ledger=ledger
+        8, 2, horizon=120, epsilon=1.0, delta=1e-6, rng=SeededSource(seed), ledger=ledger
     )
 
 
 def test_learners_with_names_of_their_own_share_a_budget() -> None:
-    people = taste_groups(120, 8, groups=2, items_per_group=3, seed=1)
+    users = taste_groups(120, 8, groups=2, items_per_group=3, seed=1)
     ledger = Ledger(Budget(1.5, 1e-6, accountant="continuous-gaussian"))
-    alone = [greedy(Ledger(ledger.budget), seed).replay(people) for seed in (1, 2)]
+    alone = [greedy(Ledger(ledger.budget), seed).replay(users) for seed in (1, 2)]
     both = [greedy(ledger.named(name), seed) for name, seed in (("front-page", 1), ("basket", 2))]
     for learner, expected in zip(both, alone, strict=True):
-        np.testing.assert_array_equal(learner.replay(people), expected)
+        np.testing.assert_array_equal(learner.replay(users), expected)
     names = {drawn.name for drawn in ledger.drawn}
-    assert {"payoffs@front-page.000000", "people-000000@basket.singles"} <= names
+    assert {"rewards@front-page.000000", "people-000000@basket.singles"} <= names
     one = Ledger(ledger.budget)
-    greedy(one).replay(people)
+    greedy(one).replay(users)
     assert ledger.spent() > 1.3 * one.spent(), "who is in both pays for both"
     with pytest.raises(InvalidInput, match="name of its own"):
         greedy(ledger.named("basket"))
@@ -202,7 +202,7 @@ def test_learners_with_names_of_their_own_share_a_budget() -> None:
 
 
 def test_a_second_learner_of_no_name_is_refused_and_one_of_a_name_is_found_again(tmp_path: Path) -> None:
-    people = taste_groups(120, 8, groups=2, items_per_group=3, seed=1)
+    users = taste_groups(120, 8, groups=2, items_per_group=3, seed=1)
     budget, kind = Budget(2.5, 1e-6, accountant="continuous-gaussian"), LEARNERS["overlap-greedy"]
     more: dict[str, Any] = {"horizon": 120, "epsilon": 1.0, "delta": 1e-6}
     with Ledger.open(tmp_path / "ledger", budget) as ledger:
@@ -211,10 +211,10 @@ def test_a_second_learner_of_no_name_is_refused_and_one_of_a_name_is_found_again
             kind(8, 2, ledger=ledger, **more)
         learner = kind(8, 2, ledger=ledger.named("basket"), **more)
         snapshot = learner.snapshot()
-        learner.replay(people)
+        learner.replay(users)
         drawn, spent = ledger.drawn, ledger.spent()
     with Ledger.open(tmp_path / "ledger") as ledger:
-        kind.restore(snapshot, ledger=ledger.named("basket")).replay(people)
+        kind.restore(snapshot, ledger=ledger.named("basket")).replay(users)
         assert ledger.drawn[: len(drawn)] == drawn
         assert ledger.spent() == spent
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diminuendo import SystemCoins
+from diminuendo import SystemSource
 from diminuendo.errors import (
     DiminuendoError,
     InvalidInput,
@@ -169,7 +169,7 @@ def test_a_lost_file_is_not_begun_anew(path: Path) -> None:
 def released(path: Path) -> None:
     with Ledger.open(path, BUDGET) as held:
         paid = held.buy(Gaussian(1e-3), "sum", "of something")
-        paid.once("000000", lambda: np.arange(3), SecretRandomness(SystemCoins()))
+        paid.once("000000", lambda: np.arange(3), SecretRandomness(SystemSource()))
 
 
 @pytest.mark.parametrize("left", [0, 20, None], ids=["gone", "its beginning", "its first line"])
@@ -190,13 +190,13 @@ FORKED_RELEASE = """
 import os, sys
 from pathlib import Path
 import numpy as np
-from diminuendo import SystemCoins
+from diminuendo import SystemSource
 from diminuendo.errors import LedgerInUse
 from diminuendo.privacy import Budget, Ledger
 from diminuendo.privacy.events import Gaussian
 from diminuendo.randomness import SecretRandomness
 from diminuendo.sums import PrivateSum, equal
-budget, secret = Budget(1.0, 1e-6), SecretRandomness(SystemCoins())
+budget, secret = Budget(1.0, 1e-6), SecretRandomness(SystemSource())
 held = Ledger.open(sys.argv[1], budget) if sys.argv[1] != "memory" else Ledger(budget)
 total = PrivateSum(2, schedule=equal(6, 3), cost=budget.share(), ledger=held)
 drawn, draw = [], lambda: drawn.append(1) or np.arange(2)
@@ -231,7 +231,7 @@ def test_a_closed_ledger_neither_draws_nor_writes(path: Path) -> None:
     held.close()
     with Ledger.open(path) as another:  # its folder now
         with pytest.raises(LedgerInUse, match="closed"):
-            paid.once("000000", lambda: pytest.fail("drawn"), SecretRandomness(SystemCoins()))
+            paid.once("000000", lambda: pytest.fail("drawn"), SecretRandomness(SystemSource()))
         assert not another._kept.names()
 
 
@@ -387,12 +387,12 @@ def test_kills_never_unspend(kills: int, path: Path, tmp_path: Path) -> None:
 
 RELEASER = """
 import sys
-from diminuendo import SystemCoins
+from diminuendo import SystemSource
 from diminuendo.privacy import Budget, Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.sums import PrivateSum, equal
 path, published = sys.argv[1:]
-budget, secret = Budget(1.0, 1e-6), SecretRandomness(SystemCoins())
+budget, secret = Budget(1.0, 1e-6), SecretRandomness(SystemSource())
 with Ledger.open(path, budget) as held, open(published, "ab", buffering=0) as log:
     plan = equal(5000, 5000)
     total = PrivateSum(2, schedule=plan, cost=budget.share(), ledger=held, strategy="independent")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from diminuendo import SeededCoins, SystemCoins, paper
+from diminuendo import SeededSource, SystemSource, paper
 from diminuendo.continuous.domains import Box
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS
@@ -25,7 +25,7 @@ from diminuendo.sums.gamma_tree import GammaTree
 from diminuendo.sums.private_counts import PrivateCounts
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import equal
-from tests.kit.stored import PeopleByHand
+from tests.kit.stored import UsersByHand
 
 ZCDP, NORMAL = Budget(1.0, 1e-6), Budget(1.0, 1e-6, accountant="continuous-gaussian")
 PURE = Budget(1.0, 0.0, accountant="pure")
@@ -40,8 +40,8 @@ COPIES: dict[str, Any] = {
 }
 
 
-def stored() -> PeopleByHand:
-    return PeopleByHand(3, schedule=PLAN, ledger=Ledger(ZCDP))
+def stored() -> UsersByHand:
+    return UsersByHand(3, schedule=PLAN, ledger=Ledger(ZCDP))
 
 
 ALL: dict[str, Callable[[], Any]] = {
@@ -49,12 +49,12 @@ ALL: dict[str, Callable[[], Any]] = {
     "Paid": lambda: Ledger(ZCDP).buy(Gaussian(1e-3), "sum", ""),
     "Releases": lambda: Ledger(ZCDP)._kept,
     "DrawBudget": lambda: DrawBudget(5, 1, 0.1, None),
-    "SecretRandomness": lambda: SecretRandomness(SystemCoins()),
-    "SecretRandomness, seeded": lambda: SecretRandomness(SeededCoins(1)),
+    "SecretRandomness": lambda: SecretRandomness(SystemSource()),
+    "SecretRandomness, seeded": lambda: SecretRandomness(SeededSource(1)),
     "PrivateSum": lambda: PrivateSum(2, schedule=PLAN, cost=ZCDP.share(), ledger=Ledger(ZCDP)),
     "OpenBatch": lambda: OpenBatch(2, Clip(), PLAN),
     "PrivateCounts": lambda: PrivateCounts(cost=Laplace(1.0), ticks=1, ledger=Ledger(PURE)),
-    "StoredPeople": stored,
+    "StoredUsers": stored,
     "ChainRelease": lambda: stored().release(0, [1, 1, 1, 1], (1e4, 1e4)),
     "GammaTree": lambda: GammaTree(1, 2, 4, 1.0),
     "GammaSums": lambda: paper.continuous(Box([1.0, 1.0]), 20, 1.0, gradient_bound=1.0, smoothness=1.0)._sums,
@@ -78,7 +78,7 @@ def test_a_ledger_in_a_file_is_not_copied(how: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["random", "hedge"])
 def test_a_learner_that_promises_nothing_and_knows_no_horizon_is_copied(name: str) -> None:
-    learner = LEARNERS[name](6, 2, coins=SeededCoins(1))
+    learner = LEARNERS[name](6, 2, rng=SeededSource(1))
     learner.choose()
     for twin in (copy.copy(learner), copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
         assert twin.choose().round == 1

@@ -1,4 +1,4 @@
-"""A new budget for a new period: what one person has in all, and what each period may have."""
+"""A new budget for a new period: what one user has in all, and what each period may have."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_costs_of_two_runs_add_only_if_their_randomness_is_independent() -> None
     assert "Not covered: P2(c)" in theorem
 
 
-def test_other_facts_stay() -> None:
+def test_other_spec_stay() -> None:
     unit = Unit(2, REPLACE_WITH_CONTEXT)
     assert Budget(1.0, 1e-6, unit).renewed(3).unit == unit
     assert Budget(1.0, 1e-6, unit).split(3).unit == unit

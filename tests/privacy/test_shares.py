@@ -12,11 +12,11 @@ from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners import LEARNERS, Setting, budget_for, with_variants
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness import SeededCoins
+from diminuendo.randomness import SeededSource
 from diminuendo.streams import taste_groups
 from tests.kit.slow import is_variant
 
-PEOPLE = taste_groups(300, 6, groups=2, items_per_group=2, seed=1)
+USERS = taste_groups(300, 6, groups=2, items_per_group=2, seed=1)
 
 budgets = st.builds(
     lambda epsilon, delta, accountant, rounds: Budget(
@@ -92,6 +92,6 @@ def test_as_many_learners_as_a_budget_was_renewed_for_share_a_ledger(name: str, 
     ledger = Ledger(own.renewed(3))
     for number in range(3):
         LEARNERS[name].for_setting(
-            setting, coins=SeededCoins(number), ledger=ledger.named(f"n{number}")
-        ).replay(PEOPLE)
+            setting, rng=SeededSource(number), ledger=ledger.named(f"n{number}")
+        ).replay(USERS)
     assert ledger.guarantee().epsilon <= ledger.budget.epsilon

@@ -18,19 +18,19 @@ from scipy.stats import norm
 
 from diminuendo import LEARNERS, paper
 from diminuendo.learners.base.setting import Setting
-from diminuendo.learners.hedge.bandit_dp import BETA_ROUNDING, BanditDp, delta_over_coins
+from diminuendo.learners.hedge.bandit_dp import BETA_ROUNDING, BanditDp, delta_over_draws
 from diminuendo.learners.hedge.fi_dp import FiDp
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Selections
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness import SeededCoins
+from diminuendo.randomness import SeededSource
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import equal
 from tests.contracts.test_guarantees import SCALES, epsilon_at, tell
-from tests.kit.enumeration import all_people, bandit_law, full_information_law, worst
+from tests.kit.enumeration import all_users, bandit_law, full_information_law, worst
 
 SUMMED = 1e-12
 """More than sums of a few thousand floats round away."""
@@ -53,7 +53,7 @@ def test_counts_of_slates(name: str, feedback: Any, scale: Fraction) -> None:
     """One cell of a block, of sensitivity 1: discrete Laplace noise of the scale that is drawn."""
     asked = Budget(1.0, 0.0, accountant="pure")
     setting = Setting(6, 2, 40, feedback, epsilon_at(asked, scale), 0.0)
-    learner = LEARNERS[name].for_setting(setting, coins=SeededCoins(1))
+    learner = LEARNERS[name].for_setting(setting, rng=SeededSource(1))
     tell(learner, asked)
     counts: Any = learner.policy._counts  # type: ignore[attr-defined]
     width, ticks = counts.scale(1), counts.ticks
@@ -89,10 +89,10 @@ def test_gaussian_sums_on_a_ledger(scale: Fraction) -> None:
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_algorithm_2(scale: Fraction) -> None:
-    rate, people = 0.4 / float(scale), all_people(2, (0.0, 1.0), 1)
-    learner = FiDp(2, 1, horizon=3, rate=rate, epsilon=1.0, delta=1e-2, coins=SeededCoins(1))
+    rate, users = 0.4 / float(scale), all_users(2, (0.0, 1.0), 1)
+    learner = FiDp(2, 1, horizon=3, rate=rate, epsilon=1.0, delta=1e-2, rng=SeededSource(1))
     stated = learner.guarantee
-    choices = [people] * 2 + [people[:1]]
+    choices = [users] * 2 + [users[:1]]
     result = worst(lambda stream: full_information_law(stream, 2, 1, rate), choices, (stated.epsilon,))
     assert result.delta[stated.epsilon] <= stated.delta + SUMMED
 
@@ -101,12 +101,12 @@ def test_algorithm_2(scale: Fraction) -> None:
 def test_algorithm_3_without_a_cap(share: float) -> None:
     """As printed: what is stated is an average over the coins, at the delta asked for."""
     n, k, rounds, rate = 2, 1, 3, 1.0
-    people = all_people(n, (0.0, 1.0), 1)
-    choices = [[None, *people]] * (rounds - 1) + [people[:1]]
+    users = all_users(n, (0.0, 1.0), 1)
+    choices = [[None, *users]] * (rounds - 1) + [users[:1]]
     for delta in (1e-1, 1e-2, 1e-6):
         learner = BanditDp(
             n, k, exploring=share, cap=None, resample="all", horizon=rounds, rate=rate, epsilon=1.0, delta=delta,
-            coins=SeededCoins(1),
+            rng=SeededSource(1),
         )  # fmt: skip
         stated = learner.guarantee
         assert stated.delta == delta
@@ -134,7 +134,7 @@ def test_a_long_run_without_a_cap_is_not_pure() -> None:
     mean = curves.zcdp_epsilon(share * 10**7 * rho, 1e-6 / share)
     most = curves.zcdp_epsilon(10**7 * rho, 1e-6)
     assert mean < stated.epsilon < most
-    assert delta_over_coins(10**7 - 2, share, share, own["rate"], stated.epsilon) <= 1e-6
+    assert delta_over_draws(10**7 - 2, share, share, own["rate"], stated.epsilon) <= 1e-6
 
 
 @pytest.mark.parametrize(("later", "again"), [(50, 0.3), (10**5, 0.5), (10**7, 0.7), (10**9, 1e-6)])
@@ -161,9 +161,9 @@ def test_chances_of_many_explorations_err_by_less_than_is_allowed_for(later: int
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0, 39.0])
-def test_delta_over_coins_is_never_0(epsilon: float) -> None:
+def test_delta_over_rng_is_never_0(epsilon: float) -> None:
     for later, rate in ((10**7, 4e-6), (10, 1e-200), (0, 1e-3)):
-        assert delta_over_coins(later, 0.7, 0.7, rate, epsilon) > 0
+        assert delta_over_draws(later, 0.7, 0.7, rate, epsilon) > 0
 
 
 def test_delta_is_0_only_where_privacy_is_pure() -> None:

@@ -17,30 +17,30 @@ from diminuendo import Contexts, Decision, Setting, make
 from diminuendo.errors import InvalidInput, InvalidToken
 from diminuendo.privacy import Tokens
 from diminuendo.privacy import tokens as module
-from diminuendo.types import LARGEST_KEPT, LARGEST_LIFE, Ticket
+from diminuendo.types import LARGEST_INCARNATION, LARGEST_KEPT, Ticket
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 TOKENS = Tokens({1: KEY})
-tickets = st.builds(Ticket, st.integers(0, LARGEST_KEPT), st.integers(0, LARGEST_LIFE))
+tickets = st.builds(Ticket, st.integers(0, LARGEST_KEPT), st.integers(0, LARGEST_INCARNATION))
 
 
-def signed(facts: bytes, key: bytes = KEY) -> str:
+def signed(spec: bytes, key: bytes = KEY) -> str:
     """As a forger with that key would write it, without our code."""
-    mac = hashlib.blake2b(facts, digest_size=18, key=key, person=b"diminuendo token").digest()
-    return base64.b64encode(facts + mac, altchars=b"-_").decode()
+    mac = hashlib.blake2b(spec, digest_size=18, key=key, person=b"diminuendo token").digest()
+    return base64.b64encode(spec + mac, altchars=b"--").decode()
 
 
-def facts_of(ticket: Ticket, version: int = 1, number: int = 1) -> bytes:
-    return bytes([version, number]) + ticket.round.to_bytes(8, "big") + ticket.life.to_bytes(8, "big")
+def spec_of(ticket: Ticket, version: int = 1, number: int = 1) -> bytes:
+    return bytes([version, number]) + ticket.round.to_bytes(8, "big") + ticket.incarnation.to_bytes(8, "big")
 
 
 @given(tickets)
 def test_there_and_back(ticket: Ticket) -> None:
     token = TOKENS.sign(ticket)
-    assert token == signed(facts_of(ticket))  # the format is fixed: other programs read it
+    assert token == signed(spec_of(ticket))  # the format is fixed: other programs read it
     assert re.fullmatch("[A-Za-z0-9_-]{48}", token)
     assert TOKENS.read(token) == ticket
-    assert TOKENS.sign(Decision(ticket.round, (1, 2), (0, 1), 0.5, ticket.life)) == token
+    assert TOKENS.sign(Decision(ticket.round, (1, 2), (0, 1), 0.5, ticket.incarnation)) == token
 
 
 @given(tickets, st.integers(0, 287))
@@ -89,17 +89,17 @@ def _reads(token: str) -> bool:
 @pytest.mark.parametrize(
     "forged",
     [
-        signed(facts_of(Ticket(5, 6)), OTHER),
-        signed(facts_of(Ticket(5, 6), number=2)),
-        signed(facts_of(Ticket(5, 6), number=2), OTHER),
-        signed(facts_of(Ticket(5, 6), version=0)),
-        signed(facts_of(Ticket(5, 6), version=2)),
-        base64.urlsafe_b64encode(facts_of(Ticket(5, 6)) + bytes(18)).decode(),
+        signed(spec_of(Ticket(5, 6)), OTHER),
+        signed(spec_of(Ticket(5, 6), number=2)),
+        signed(spec_of(Ticket(5, 6), number=2), OTHER),
+        signed(spec_of(Ticket(5, 6), version=0)),
+        signed(spec_of(Ticket(5, 6), version=2)),
+        base64.urlsafe_b64encode(spec_of(Ticket(5, 6)) + bytes(18)).decode(),
         base64.urlsafe_b64encode(
-            facts_of(Ticket(5, 6)) + hmac.new(KEY, facts_of(Ticket(5, 6)), "sha256").digest()[:18]
+            spec_of(Ticket(5, 6)) + hmac.new(KEY, spec_of(Ticket(5, 6)), "sha256").digest()[:18]
         ).decode(),
         base64.urlsafe_b64encode(  # what the same key signs for another purpose
-            facts_of(Ticket(5, 6)) + hashlib.blake2b(facts_of(Ticket(5, 6)), digest_size=18, key=KEY).digest()
+            spec_of(Ticket(5, 6)) + hashlib.blake2b(spec_of(Ticket(5, 6)), digest_size=18, key=KEY).digest()
         ).decode(),
     ],
 )
@@ -163,7 +163,7 @@ def test_keys_that_protect_nothing_are_refused_and_never_shown() -> None:
 
 
 def test_the_token_of_a_private_context_says_nothing_of_it() -> None:
-    """Two people whose contexts and slates differ, in the same round of the same life, have the same token."""
+    """Two users whose contexts and slates differ, in the same round of the same life, have the same token."""
     one, other = Decision(4, (1, 2), None, None, 9), Decision(4, (7, 3), None, None, 9)
     assert one.to_json() != other.to_json()
     assert TOKENS.sign(one) == TOKENS.sign(other)
@@ -182,4 +182,4 @@ def test_a_learner_is_answered_with_tokens() -> None:
         tokens.read(tokens.sign(decision)), 1
     )  # the second time it looks the same, and changes nothing
     assert learner.snapshot() == after
-    assert learner.unknown_lives == 0
+    assert learner.unmatched_responses == 0

@@ -74,15 +74,16 @@ def _walk(world: str, seed: str, mistake: str = "") -> None:
 
 def _service(many: str = "100") -> None:
     with tempfile.TemporaryDirectory() as folder:
-        for put_back in (False, True):
+        for rolled_back in (False, True):
             result = [
-                Simulation(Path(folder) / f"{put_back} {seed}", seed).play(EVENTS, put_back=put_back)
+                Simulation(Path(folder) / f"{rolled_back} {seed}", seed).play(EVENTS, rolled_back=rolled_back)
                 for seed in range(int(many))
             ]
             broken = Counter(each.broken for each in result if each.broken)
             print(
-                f"{'put back' if put_back else 'service'}: {len(result):,} runs of {EVENTS:,} events, "
-                f"{sum(each.answers for each in result):,} answers, {sum(each.releases for each in result):,} releases, "
+                f"{'put back' if rolled_back else 'service'}: {len(result):,} runs of {EVENTS:,} events, "
+                f"{sum(each.answers for each in result):,} answers, "
+                f"{sum(each.releases for each in result):,} releases, "
                 f"{sum(each.epochs for each in result):,} epochs; {_said(broken)}", flush=True,
             )  # fmt: skip
 

@@ -46,7 +46,7 @@ def alike(setup: Setup, world: World) -> int:
                 ghost.erased,
                 ghost.seen,
                 ghost.plans,
-                ghost.put_back,
+                ghost.rolled_back,
                 tuple(
                     (n, at if setup.erasures else at <= ends.get(n, 0)) for n, at in ghost.stored if n >= done
                 ),
@@ -117,19 +117,19 @@ SELDOM, MOODS = 0.04, (0.05, 1.0, 1.0, 3.0)
 
 def walk(setup: Setup, seed: int, steps: int = 300) -> Found:
     """One random order of events, of those that change something; everybody is slow or fast for a while."""
-    coins, world, path = random.Random(seed), beginning(setup), list[Label]()
+    rng, world, path = random.Random(seed), beginning(setup), list[Label]()
     moods: dict[Label, float] = {}
     still = 0
     while len(path) < steps and still < 30:
-        if coins.random() < 0.02:
+        if rng.random() < 0.02:
             moods = {}
         labels, weights = possible(setup, world), list[float]()
         for label in labels:
             who = label[:2]
             if who not in moods:
-                moods[who] = coins.choice(MOODS) if label[0] in ("trainer", "ask", "tick") else 1.0
+                moods[who] = rng.choice(MOODS) if label[0] in ("trainer", "ask", "tick") else 1.0
             weights.append(WEIGHTS.get(str(label[0]), SELDOM) * moods[who])
-        label = coins.choices(labels, weights)[0]
+        label = rng.choices(labels, weights)[0]
         try:
             then = after(setup, world, label)
         except Broken as broken:

@@ -1,4 +1,4 @@
-"""A front end of the model, and people: who asks for rounds, shows them, and hands answers on."""
+"""A front end of the model, and users: who asks for rounds, shows them, and hands answers on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def may(setup: Setup, world: World, front: int, where: int) -> list[Label]:
         return result
     result.append(("show" if _open(world, mine) else "ask", front, where))
     if front and not any(setup.skews) and not world.fronts[0][where].back:
-        return result  # people answer at the first one: it is all the same which
+        return result  # users answer at the first one: it is all the same which
     again = {number for number, _ in ghost.erased}
     result += [
         ("answer", front, where, number)
@@ -88,9 +88,9 @@ def received(setup: Setup, world: World, label: Label, reply: Any) -> World:
 
 def _shown(setup: Setup, ghost: Ghost, number: int, counts: bool) -> Ghost:
     """Somebody was shown that round."""
-    if number in dict(ghost.shown) and not ghost.put_back:
+    if number in dict(ghost.shown) and not ghost.rolled_back:
         raise Broken("a round was shown twice")
     ghost = ghost._replace(shown=(*sorted({*ghost.shown, (number, counts)}),))
-    if setup.named and sum(each for _, each in ghost.shown) > 1 and not ghost.put_back:
+    if setup.named and sum(each for _, each in ghost.shown) > 1 and not ghost.rolled_back:
         raise Broken("more rounds of hers count than she has visits")
     return ghost

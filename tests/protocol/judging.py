@@ -14,7 +14,7 @@ def judged(setup: Setup, before: World, after: World) -> World:
     if before.store is after.store:
         return after
     for where, (old, new) in enumerate(zip(before.store, after.store, strict=True)):
-        if old is new or after.ghosts[where].put_back != before.ghosts[where].put_back:
+        if old is new or after.ghosts[where].rolled_back != before.ghosts[where].rolled_back:
             continue
         ghost = after.ghosts[where]
         if old.answers is not new.answers:
@@ -49,7 +49,7 @@ def _leased(setup: Setup, ghost: Ghost, old: Kept, new: Kept, now: int) -> Ghost
     known = {each.first: each for each in ghost.leases}
     for each in new.leases:
         if each not in old.leases:
-            if each.first in known and known[each.first].at != each.at and not ghost.put_back:
+            if each.first in known and known[each.first].at != each.at and not ghost.rolled_back:
                 raise Broken("a round was handed out twice")
             known[each.first] = each
     ghost = ghost._replace(leases=(*known.values(),))
@@ -58,7 +58,7 @@ def _leased(setup: Setup, ghost: Ghost, old: Kept, new: Kept, now: int) -> Ghost
         ghost = seen(ghost, new, menu.values)
         if menu.plan not in ghost.plans:
             same = [each for each in ghost.plans if each.block == menu.plan.block]
-            if same and not ghost.put_back:
+            if same and not ghost.rolled_back:
                 raise Broken("a block was shown by two plans")
             ghost = ghost._replace(plans=(*ghost.plans, menu.plan))
     return ghost
@@ -71,7 +71,7 @@ def seen(ghost: Ghost, kept: Kept, values: tuple[Value, ...]) -> Ghost:
             continue
         if any(each.name == value.name for each in ghost.seen):
             raise Broken("two releases of one name were seen")
-        if (value.name, 0) not in kept.ledger and not ghost.put_back:
+        if (value.name, 0) not in kept.ledger and not ghost.rolled_back:
             raise Broken("a release was seen that nobody has paid for")
         ghost = ghost._replace(seen=(*ghost.seen, value))
     return ghost
@@ -79,7 +79,7 @@ def seen(ghost: Ghost, kept: Kept, values: tuple[Value, ...]) -> Ghost:
 
 def _released(setup: Setup, ghost: Ghost, old: Kept, new: Kept) -> None:
     """Whose answers are in a release follows from public times: all that were in time, each once."""
-    if ghost.put_back:
+    if ghost.rolled_back:
         return
     for value in new.releases[len(old.releases) :]:
         assert value.plan is not None
@@ -111,7 +111,7 @@ def _released(setup: Setup, ghost: Ghost, old: Kept, new: Kept) -> None:
 
 
 def came(setup: Setup, lease: Lease) -> int:
-    """How many people came, by public times."""
+    """How many users came, by public times."""
     in_time = lease.used is not None and lease.reported <= lease.expires + setup.deadline
     return lease.used if in_time and lease.used is not None else lease.end - lease.first
 
@@ -126,11 +126,11 @@ def _published(setup: Setup, ghost: Ghost, before: World, after: World, where: i
             if jobs[where].at == "publish" and jobs[where].key == menu.key
         ]
         superseded = menu.epoch != old.epoch or (who and who[0] != old.leader)
-        if superseded and not ghost.put_back:
+        if superseded and not ghost.rolled_back:
             raise Broken("somebody published who does not lead any more")
-        if any(each.epoch > menu.epoch for each in kept.menus) and not ghost.put_back:
+        if any(each.epoch > menu.epoch for each in kept.menus) and not ghost.rolled_back:
             raise Broken("a menu of an old epoch follows one of a newer")
-        if not set(menu.values) <= set(kept.releases) and not ghost.put_back:
+        if not set(menu.values) <= set(kept.releases) and not ghost.rolled_back:
             raise Broken("a menu is made of another release than the one that is kept")
         if menu.effective % setup.tick or menu.effective < after.now:
             raise Broken("a menu takes effect when it is ready")

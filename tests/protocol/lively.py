@@ -27,8 +27,8 @@ def stands_still(setup: Setup, seed: int, trouble: int = 60) -> int | None:
     world = beginning(setup)
     for label in result.path:
         world = after(setup, world, label)
-    world, coins = world._replace(faults=0, loose=()), random.Random(seed)
-    away = coins.randrange(setup.trainers)
+    world, rng = world._replace(faults=0, loose=()), random.Random(seed)
+    away = rng.randrange(setup.trainers)
     for time in range(BOUND):
         if over(setup, world):
             return time
@@ -38,7 +38,7 @@ def stands_still(setup: Setup, seed: int, trouble: int = 60) -> int | None:
                 for label in possible(setup, world)
                 if label[0] in ("ask", "show") or (label[0] == "trainer" and label[1] != away)
             ]
-            for label in sorted(actors, key=lambda each: coins.random()):
+            for label in sorted(actors, key=lambda each: rng.random()):
                 if label in possible(setup, world):
                     world = after(setup, world, label)
         world = after(setup, world, ("tick",))

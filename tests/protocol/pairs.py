@@ -1,8 +1,8 @@
-"""Two worlds of the model that differ in what one person does: what may be seen is the same, but for noisy values.
+"""Two worlds of the model that differ in what one user does: what may be seen is the same, but for noisy values.
 
 Public events are the same in both: time, who asks for rounds, when others answer. She answers in one world and not in
 the other (or says something that is no answer). How long a trainer takes, and when it is killed, differs, as that may
-depend on what people said: it is done before the allowance of a release is over, and what then takes effect, who is
+depend on what users said: it is done before the allowance of a release is over, and what then takes effect, who is
 handed which round, how large blocks are, whose answers are acknowledged and counted may not tell.
 """
 
@@ -54,7 +54,7 @@ def played(setup: Setup, seed: int, steps: int = 60) -> Pair:
             front = public.randrange(setup.fronts)
             labels = [("show", front, 0), ("ask", front, 0)]
         whole = labels == [("tick",)] and worlds[0].now % 2 == 1
-        worlds = [_trained(setup, world, coins, whole) for world, coins in zip(worlds, private, strict=True)]
+        worlds = [_trained(setup, world, rng, whole) for world, rng in zip(worlds, private, strict=True)]
         share, group = public.random(), public.random() < 0.5
         try:
             for side, world in enumerate(worlds):
@@ -78,12 +78,12 @@ def played(setup: Setup, seed: int, steps: int = 60) -> Pair:
     return Pair(steps)
 
 
-def _trained(setup: Setup, world: World, coins: random.Random, whole: bool) -> World:
+def _trained(setup: Setup, world: World, rng: random.Random, whole: bool) -> World:
     """The trainer does some of what it can; or all of it, as it must now and then to be in time."""
     for _ in range(500):
-        if not whole and coins.random() < 0.2:
+        if not whole and rng.random() < 0.2:
             break
-        if coins.random() < 0.01:
+        if rng.random() < 0.01:
             world = after(setup, world, ("crash", "trainer", 0))
         before = world
         try:

@@ -21,14 +21,14 @@ import msgspec
 import numpy as np
 
 from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
-from diminuendo.learners.elsewhere import Elsewhere
+from diminuendo.learners.remote_rounds import RemoteRounds
 from diminuendo.privacy.books.releases import digest, unpacked
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.service.front import leases as front_leases
 from diminuendo.service.front import placement as front_placement
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.log import Log
-from diminuendo.service.records import PlacementFacts, PopulationFacts, PublicMenu, Report
+from diminuendo.service.records import PlacementSpec, PopulationSpec, PublicMenu, Report
 from diminuendo.service.store.sqlite import SqliteStore
 from diminuendo.service.trainer.trainer import Trainer
 from diminuendo.types import Words
@@ -39,8 +39,8 @@ from tests.service.world import INSIDE
 
 TICKS = 1 << 10
 """What one answer adds to a total that is published (learners/slates/totals.py)."""
-FACTS = PlacementFacts(
-    "everybody", tuple("abc"), 1, "bandit", people=200, learner="slate-totals", epsilon=1e5, delta=0.0, deadline=1.0,
+SPEC = PlacementSpec(
+    "everybody", tuple("abc"), 1, "bandit", users=200, learner="slate-totals", epsilon=1e5, delta=0.0, deadline=1.0,
     per_second=0.2, tick=0.5, allowance=0.5,
 )  # fmt: skip
 START, RESTS = 1_000.0, 6.0
@@ -64,12 +64,12 @@ class Simulation:
 
     def __init__(self, folder: Path, seed: int, *, trouble: float = TROUBLE) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.coins, self.trouble = folder, random.Random(seed), trouble
+        self.folder, self.rng, self.trouble = folder, random.Random(seed), trouble
         self.time = START
         self.tokens = Tokens({1: bytes(32)}, 1)
         self.inside = SqliteStore(folder / "store.db", wall=lambda: self.time)
-        self.inside.add_population("everybody", msgspec.json.encode(PopulationFacts(1e5, 0.0)))
-        self.inside.add_placement("home", "everybody", msgspec.json.encode(FACTS))
+        self.inside.add_population("everybody", msgspec.json.encode(PopulationSpec(1e5, 0.0)))
+        self.inside.add_placement("home", "everybody", msgspec.json.encode(SPEC))
         self.trainers: list[Turn] = []
         self.stores: dict[int, Trainer] = {}
         self.shops: list[tuple[Shop, list[str]]] = []
@@ -93,7 +93,7 @@ class Simulation:
             try:
                 trainer = Trainer(
                     store, self.folder / "keys", name=f"trainer-{number}", log=Log(io.StringIO()), listens=0.0,
-                    coins=lambda: OwnCoins(self.coins.getrandbits(64)),
+                    rng=lambda: OwnSource(self.rng.getrandbits(64)),
                 )  # fmt: skip
                 self.stores[number] = trainer
                 while True:
@@ -121,15 +121,15 @@ class Simulation:
 
     # What happens.
 
-    def play(self, steps: int, trainers: int = 2, shops: int = 2, put_back: bool = False) -> Played:
+    def play(self, steps: int, trainers: int = 2, shops: int = 2, rolled_back: bool = False) -> Played:
         """So many events; what was published is compared with what was said in time.
 
-        `put_back`: the store is copied in the midst of it, and later the copy takes its place.
+        `rolled_back`: the store is copied in the midst of it, and later the copy takes its place.
         """
         at, copy = 0, sqlite3.connect(":memory:")
-        came = Elsewhere.came
+        came = RemoteRounds.came
 
-        def watched(door: Elsewhere, first: int, counts: Any, types: Any = None) -> None:
+        def watched(door: RemoteRounds, first: int, counts: Any, types: Any = None) -> None:
             self.ghost.came(first, [bool(each) for each in counts])
             came(door, first, counts, types)
 
@@ -139,15 +139,15 @@ class Simulation:
             mock.patch.object(front_placement, "time", monotonic),
             mock.patch("diminuendo.service.trainer.rehearsal.Rehearsals.once"),
             mock.patch("os.fsync"),
-            mock.patch.object(Elsewhere, "came", watched),
+            mock.patch.object(RemoteRounds, "came", watched),
         ):
             self.trainers = [self._trainer(number) for number in range(trainers)]
             self.shops = [self._shop() for _ in range(shops)]
             try:
                 for at in range(steps):
-                    if put_back and at == steps // 2:
+                    if rolled_back and at == steps // 2:
                         self.inside._file._db.backup(copy)
-                    if put_back and at == 3 * steps // 4:
+                    if rolled_back and at == 3 * steps // 4:
                         self._put_back(copy)
                     self._happen()
                 self._totals()
@@ -173,35 +173,35 @@ class Simulation:
         self._look(None)
         copy.backup(self.inside._file._db)
         known = {name for (name,) in self.inside._file.rows("SELECT name FROM releases")}
-        self.ghost.put_back = True
+        self.ghost.rolled_back = True
         self.ghost.lost = self.ghost.seen(self.inside.now()) - known
         self.ghost.menus = {}
 
     def _happen(self) -> None:
-        coins, trouble = self.coins, self.trouble
-        act = coins.random()
+        rng, trouble = self.rng, self.trouble
+        act = rng.random()
         self.inside.now()  # whoever always looks sees the latest time that anybody can have seen
         if act < 0.12:
-            self.time += coins.choice((0.05, 0.1, 0.25, 0.25, 0.5))
-            if coins.random() < trouble:
-                self.time += coins.choice((-3.0, -0.5, 3.0, 15.0))
-            if coins.random() < 0.04:  # somebody else is slow for a while
+            self.time += rng.choice((0.05, 0.1, 0.25, 0.25, 0.5))
+            if rng.random() < trouble:
+                self.time += rng.choice((-3.0, -0.5, 3.0, 15.0))
+            if rng.random() < 0.04:  # somebody else is slow for a while
                 names = [("trainer", each) for each in range(len(self.trainers))]
                 names += [("shop", each) for each in range(len(self.shops))]
-                self.slow = {name for name in names if coins.random() < 0.4}
+                self.slow = {name for name in names if rng.random() < 0.4}
         elif act < 0.62:
-            number = coins.randrange(len(self.trainers))
-            if ("trainer", number) not in self.slow or coins.random() < 0.02:
+            number = rng.randrange(len(self.trainers))
+            if ("trainer", number) not in self.slow or rng.random() < 0.02:
                 self._train(number, trouble)
         else:
-            number = coins.randrange(len(self.shops))
-            if ("shop", number) not in self.slow or coins.random() < 0.02:
+            number = rng.randrange(len(self.shops))
+            if ("shop", number) not in self.slow or rng.random() < 0.02:
                 self._serve(number, trouble)
 
     def _train(self, number: int, trouble: float) -> None:
         """A trainer goes on for a while, or is lost."""
-        coins = self.coins
-        for _ in range(coins.choice((1, 3, 10, 40))):
+        rng = self.rng
+        for _ in range(rng.choice((1, 3, 10, 40))):
             turn = self.trainers[number]
             if turn.over:
                 if self.time < self.rests.setdefault(number, self.time + RESTS):
@@ -209,8 +209,8 @@ class Simulation:
                 self.trainers[number] = turn = self._trainer(number)
                 del self.rests[number]
             told = GO
-            if coins.random() < trouble / 4:
-                told = coins.choice((LOST_BEFORE, LOST_AFTER, DIE, DIE_AFTER))
+            if rng.random() < trouble / 4:
+                told = rng.choice((LOST_BEFORE, LOST_AFTER, DIE, DIE_AFTER))
             stored = self.stores.get(number)
             writes = turn.writes
             turn.on(told if writes or told not in (LOST_AFTER, DIE_AFTER) else GO)
@@ -218,32 +218,32 @@ class Simulation:
                 self._look(stored or self.stores.get(number))
             if self.ghost.complaint:
                 raise Broken(self.ghost.complaint)
-            if turn.idle and coins.random() < 0.5:
+            if turn.idle and rng.random() < 0.5:
                 break
 
     def _serve(self, number: int, trouble: float) -> None:
-        coins = self.coins
+        rng = self.rng
         shop, told = self.shops[number]
-        if coins.random() < trouble:
-            told[0] = coins.choice((LOST_BEFORE, LOST_AFTER))
-            if coins.random() < 0.3:
+        if rng.random() < trouble:
+            told[0] = rng.choice((LOST_BEFORE, LOST_AFTER))
+            if rng.random() < 0.3:
                 shop.close()
                 self.shops[number] = shop, told = self._shop()
-        act = coins.random()
+        act = rng.random()
         try:
             if act < 0.25 or shop.place is None:
                 shop.look()
             elif act < 0.7:
-                for _ in range(coins.randrange(1, 4)):
+                for _ in range(rng.randrange(1, 4)):
                     if (result := shop.show()) is not None and result[1].counts:
                         self.ghost.show(result[1].round)
-                        if coins.random() < 0.85:
+                        if rng.random() < 0.85:
                             self.waiting.append(result[0])
             elif self.waiting:
-                many = [coins.choice(self.waiting) for _ in range(coins.randrange(1, 4))]
+                many = [rng.choice(self.waiting) for _ in range(rng.randrange(1, 4))]
                 for token in shop.answer(list(dict.fromkeys(many))):
                     self.ghost.acknowledged.setdefault(self.tokens.open(token).round, self.inside.now())
-                    if coins.random() < 0.9:  # others say it again
+                    if rng.random() < 0.9:  # others say it again
                         self.waiting.remove(token)
         except StoreUnavailable:
             pass
@@ -258,11 +258,11 @@ class Simulation:
             ghost.stored.setdefault(number, at)
         leases = rows("SELECT first, past, expires_at, at, report, reported_at FROM leases")
         for first, end, expires, taken, said, reported in leases:
-            ghost.lease(first, end, expires + FACTS.deadline, taken)
-            if said is not None and reported <= expires + FACTS.deadline:
+            ghost.lease(first, end, expires + SPEC.deadline, taken)
+            if said is not None and reported <= expires + SPEC.deadline:
                 ghost.reports[first] = msgspec.json.decode(said, type=Report)
         for name, body in rows("SELECT name, body FROM releases"):
-            if ghost.releases.setdefault(name, body) != body and not ghost.put_back:
+            if ghost.releases.setdefault(name, body) != body and not ghost.rolled_back:
                 raise Broken("a release of one name has two values")
             if name in ghost.lost:
                 raise Broken("what was seen is drawn again")
@@ -273,23 +273,23 @@ class Simulation:
             menu = msgspec.json.decode(body, type=PublicMenu)
             ghost.menus[version] = menu
             ghost.shows.append((effective, set(ghost.releases)))
-            if effective % FACTS.tick:
+            if effective % SPEC.tick:
                 raise Broken("a menu takes effect between two ticks")
-            if effective < now and not ghost.put_back and trainer is not None:
+            if effective < now and not ghost.rolled_back and trainer is not None:
                 raise Broken("a menu takes effect when it is ready")
             leads = leading(self.inside)
             ghost.epochs.add(leads)
             if trainer is not None and epoch_of(trainer) != leads:
                 raise Broken("somebody published who does not lead any more")
             lines = b"".join(line for (line,) in rows("SELECT line FROM ledger ORDER BY seq"))
-            if menu.head.encode() not in lines and not ghost.put_back:
+            if menu.head.encode() not in lines and not ghost.rolled_back:
                 raise Broken("a menu is made of what nobody has paid for")
 
     def _totals(self) -> None:
         """Each total is how many answers of its block were in time."""
         rows, ghost = self.inside._file.rows, self.ghost
         lines = b"".join(line for (line,) in rows("SELECT line FROM ledger ORDER BY seq"))
-        if not lines or ghost.put_back:
+        if not lines or ghost.rolled_back:
             return
         drawn = ledger_of(self.inside).drawn
         names = [each.name for each in drawn]
@@ -311,7 +311,7 @@ class Simulation:
                 raise Broken("more is counted than was said in time")
 
 
-class OwnCoins:
+class OwnSource:
     """Coins that say they are secure, and follow from a seed."""
 
     secure = True
@@ -343,7 +343,7 @@ class Seen:
         """When each menu takes effect, and which releases there were when it was published."""
         self.complaint = ""
         """What is wrong, where whoever noticed could not say so."""
-        self.put_back = False
+        self.rolled_back = False
         self.lost: set[str] = set()
         """Releases that somebody has seen, and that the store has forgotten."""
 
@@ -355,18 +355,18 @@ class Seen:
         """A trainer was told who came in the rounds of a lease: what was reported in time."""
         report = self.reports.get(first)
         used = len(counts) if report is None else report.used
-        if not self.put_back and counts != [at < used for at in range(len(counts))]:
+        if not self.rolled_back and counts != [at < used for at in range(len(counts))]:
             self.complaint = "who came does not follow from what was said in time"
 
     def show(self, number: int) -> None:
         """Somebody was shown that round."""
-        if number in self.shown and not self.put_back:
+        if number in self.shown and not self.rolled_back:
             raise Broken("a round was shown twice")
         self.shown.add(number)
 
     def lease(self, first: int, end: int, deadline: float, taken: float) -> None:
         """A lease that is in the store."""
-        if self.taken.setdefault(first, taken) != taken and not self.put_back:
+        if self.taken.setdefault(first, taken) != taken and not self.rolled_back:
             raise Broken("a round was handed out twice")
         for number in range(first, end):
             self.deadlines[number] = deadline

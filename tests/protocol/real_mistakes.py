@@ -13,7 +13,7 @@ from unittest import mock
 from diminuendo.privacy.books.releases import packed
 from diminuendo.service.front.leases import Taken
 from diminuendo.service.front.writer import Writer
-from diminuendo.service.store import AnswerRow, Publication, put_back
+from diminuendo.service.store import AnswerRow, Publication, rolled_back
 from diminuendo.service.store.books import StoreReleases
 from diminuendo.service.store.sqlite import SqliteStore
 from diminuendo.service.store.sqlite_file import SqliteFile
@@ -28,7 +28,7 @@ class Mistake(NamedTuple):
     name: str
     breaks: str
     plant: Callable[[], AbstractContextManager[Any]]
-    put_back: bool = False
+    rolled_back: bool = False
 
 
 def _instead(owner: Any, name: str, make: Callable[[Any], Any]) -> Callable[[], AbstractContextManager[Any]]:
@@ -99,7 +99,7 @@ def _deleted_first(publish: Any) -> Any:
 
 @contextmanager
 def _believes_any_store() -> Iterator[None]:
-    with mock.patch.object(Keys, "noted", return_value=None), mock.patch.object(put_back, "refuse_older"):
+    with mock.patch.object(Keys, "noted", return_value=None), mock.patch.object(rolled_back, "refuse_older"):
         yield
 
 
@@ -145,7 +145,7 @@ def found(mistake: Mistake, folder: Path, seeds: int = 30) -> int | None:
     for seed in range(seeds):
         with mistake.plant():
             if (
-                Simulation(folder / str(seed), seed).play(EVENTS, put_back=mistake.put_back).broken
+                Simulation(folder / str(seed), seed).play(EVENTS, rolled_back=mistake.rolled_back).broken
                 == mistake.breaks
             ):
                 return seed

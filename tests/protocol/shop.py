@@ -73,7 +73,7 @@ class Shop:
         for token in tokens:
             try:
                 place, shown = self._serving.shown(token)
-                said = Said(shown, payoff=1.0)
+                said = Said(shown, reward=1.0)
                 waiting.append((token, self._writer.keep(self._serving.row(place, said, self._clock()))))
             except Exception:  # it does not know the placement yet, or is not ready
                 continue

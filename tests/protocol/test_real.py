@@ -14,13 +14,13 @@ from tests.protocol.real_mistakes import MISTAKES, Mistake
 QUICK = ["deadlines are ignored", "menus take effect when they are ready", "rounds are taken twice"]
 
 
-@pytest.mark.parametrize("put_back", [False, True])
-def test_the_service_keeps_its_promises(put_back: bool, tmp_path: Path) -> None:
-    result = Simulation(tmp_path, 0).play(EVENTS, put_back=put_back)
+@pytest.mark.parametrize("rolled_back", [False, True])
+def test_the_service_keeps_its_promises(rolled_back: bool, tmp_path: Path) -> None:
+    result = Simulation(tmp_path, 0).play(EVENTS, rolled_back=rolled_back)
     assert not result.broken
     assert result.answers > 30
     assert result.epochs > 1, "somebody took over"
-    assert put_back or result.releases > 2
+    assert rolled_back or result.releases > 2
 
 
 def test_one_seed_plays_the_same_again(tmp_path: Path) -> None:
@@ -32,10 +32,10 @@ def test_one_seed_plays_the_same_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("put_back", [False, True])
+@pytest.mark.parametrize("rolled_back", [False, True])
 @pytest.mark.parametrize("seed", range(40))
-def test_the_service_keeps_its_promises_in_many_runs(seed: int, put_back: bool, tmp_path: Path) -> None:
-    assert not Simulation(tmp_path, seed).play(EVENTS, put_back=put_back).broken
+def test_the_service_keeps_its_promises_in_many_runs(seed: int, rolled_back: bool, tmp_path: Path) -> None:
+    assert not Simulation(tmp_path, seed).play(EVENTS, rolled_back=rolled_back).broken
 
 
 @pytest.mark.parametrize("name", mostly_slow([each.name for each in MISTAKES], QUICK))

@@ -76,7 +76,7 @@ def call(setup: Setup, world: World, trainer: int, where: int) -> Label | None:
 def _fresh(world: World, trainer: int, where: int) -> int:
     """What stands for coins: another number whenever something is drawn again."""
     job = world.trainers[trainer][where]
-    return 50_000 * world.ghosts[where].put_back + 1_000 * job.epoch + 100 * trainer + job.tries
+    return 50_000 * world.ghosts[where].rolled_back + 1_000 * job.epoch + 100 * trainer + job.tries
 
 
 def _name(learned: Learned, value: Value | None) -> str:
@@ -189,7 +189,7 @@ def _begun(
     if snapshot is None:
         return world, Job("plan", job.epoch, job.tries, Learned(), ledger, moment=world.now)
     if snapshot.keys[-1][0] not in world.keys[where]:
-        if not world.ghosts[where].put_back:
+        if not world.ghosts[where].rolled_back:
             raise Broken("the last snapshot cannot be opened")
         return world, job
     if "a plan is made anew" in setup.mistakes and snapshot.plans:
@@ -295,8 +295,8 @@ def _sealed(setup: Setup, world: World, trainer: int, where: int, now: int) -> t
 def _over(setup: Setup, job: Job) -> Job:
     """Something was published: what comes next?"""
     job = job._replace(before=frozenset(), key=0, effective=0, planned=0, drew=False)
-    late = job.value is not None and (job.value.name, 0) not in job.ledger
-    return job._replace(at="late charge") if late else _next(setup, job._replace(value=None))
+    delay = job.value is not None and (job.value.name, 0) not in job.ledger
+    return job._replace(at="late charge") if delay else _next(setup, job._replace(value=None))
 
 
 def alone(setup: Setup, world: World, trainer: int, where: int) -> World:

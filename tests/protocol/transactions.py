@@ -192,17 +192,17 @@ def in_effect(kept: Kept, at: int) -> Menu | None:
 def visit(setup: Setup, world: World, where: int, number: int) -> tuple[World, Any]:
     """Whether that round of hers counts: the first one does."""
     kept = world.store[where]
-    counts = not kept.visits
+    counts = not kept.rounds_of_users
     if counts:
-        world = _written(world, where, kept._replace(visits=(number,)), public=False)
+        world = _written(world, where, kept._replace(rounds_of_users=(number,)), public=False)
     return world, counts
 
 
 def refund(setup: Setup, world: World, where: int, number: int) -> tuple[World, Any]:
     """Give a visit back: nobody should."""
     kept = world.store[where]
-    left = tuple(each for each in kept.visits if each != number)
-    return _written(world, where, kept._replace(visits=left), public=False), True
+    left = tuple(each for each in kept.rounds_of_users if each != number)
+    return _written(world, where, kept._replace(rounds_of_users=left), public=False), True
 
 
 def store(setup: Setup, world: World, where: int, rows: tuple[Any, ...], at: int | None) -> tuple[World, Any]:

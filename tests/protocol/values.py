@@ -36,7 +36,7 @@ class Setup(NamedTuple):
     until: int = 9
     """Time ends here."""
     named: bool = False
-    """Everybody is the same person, who has a name, and one visit."""
+    """Everybody is the same user, who has a name, and one visit."""
     erasures: int = 0
     faults: int = 1
     kinds: frozenset[str] = frozenset({"crash", "lost before", "lost after"})
@@ -125,7 +125,7 @@ class Kept(NamedTuple):
     menus: tuple[Menu, ...] = ()
     leases: tuple[Lease, ...] = ()
     answers: tuple[Answer, ...] = ()
-    visits: tuple[int, ...] = ()
+    rounds_of_users: tuple[int, ...] = ()
     """Rounds of the one who has a name that count."""
     ledger: tuple[tuple[str, int], ...] = ()
     """What was charged for, noise 0, and what was drawn, with its noise."""
@@ -185,7 +185,7 @@ class Ghost(NamedTuple):
     """Releases that somebody outside has seen."""
     plans: tuple[Plan, ...] = ()
     """Plans that somebody outside has seen."""
-    put_back: bool = False
+    rolled_back: bool = False
     slips: int = 0
     """Publications that were late for their public time."""
 

@@ -36,10 +36,14 @@ def possible(setup: Setup, world: World) -> list[Label]:
             asked = dict(ghost.erased)
             actors += [("erase", where, number) for number, _ in ghost.shown if number not in asked]
         if "visits are given back" in setup.mistakes:
-            late = [
-                number for number, counts in ghost.shown if counts and number in world.store[where].visits
+            delay = [
+                number
+                for number, counts in ghost.shown
+                if counts and number in world.store[where].rounds_of_users
             ]
-            actors += [("refund", where, number) for number in late if number not in dict(ghost.acknowledged)]
+            actors += [
+                ("refund", where, number) for number in delay if number not in dict(ghost.acknowledged)
+            ]
     result = list(actors)
     if world.time < setup.until:
         result.append(("tick",))
@@ -102,7 +106,7 @@ def _after(setup: Setup, world: World, label: Label) -> World:
             return world._replace(copy=world.store)
         case "put back":
             assert world.copy is not None
-            ghosts = tuple(each._replace(put_back=True) for each in world.ghosts)
+            ghosts = tuple(each._replace(rolled_back=True) for each in world.ghosts)
             return world._replace(store=world.copy, ghosts=ghosts, faults=world.faults - 1)
         case "set back":
             return world._replace(now=world.kept_time, faults=world.faults - 1)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from diminuendo import SeededCoins, SystemCoins
+from diminuendo import SeededSource, SystemSource
 from diminuendo.randomness import SecretRandomness, exact_discrete, noise
 from diminuendo.randomness.exact_discrete import (
     below_fraction,
@@ -284,7 +284,7 @@ def test_floats_that_decide_nothing_change_nothing(
     law: Callable[..., Ints], exact: Exact, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever compiled code leaves to Python, numbers are the same, and so are the words that they take."""
-    zeros, secrets = np.zeros(300, dtype=np.int64), [SecretRandomness(SeededCoins(4)) for _ in range(2)]
+    zeros, secrets = np.zeros(300, dtype=np.int64), [SecretRandomness(SeededSource(4)) for _ in range(2)]
     one = law(zeros, 3.7, secrets[0])
     real, calls = exact_discrete.fill, itertools.count()
 
@@ -299,15 +299,15 @@ def test_floats_that_decide_nothing_change_nothing(
 def test_sums_end_where_64_bits_do(monkeypatch: pytest.MonkeyPatch) -> None:
     least, most = -(2**63), 2**63 - 1
     near = np.array([most, most - 1, least, least + 1] * 50)
-    result = noise.laplace(near, 1e6, SecretRandomness(SeededCoins(1)))
-    drawn = noise.laplace(np.zeros(200, dtype=np.int64), 1e6, SecretRandomness(SeededCoins(1)))
+    result = noise.laplace(near, 1e6, SecretRandomness(SeededSource(1)))
+    drawn = noise.laplace(np.zeros(200, dtype=np.int64), 1e6, SecretRandomness(SeededSource(1)))
     sums = [value + number for value, number in zip(near.tolist(), drawn.tolist(), strict=True)]
     assert result.tolist() == [min(max(number, least), most) for number in sums]
     assert {least, most} < set(result.tolist())
     monkeypatch.setattr(noise, "fill", lambda done, *_: done)  # compiled code leaves everything to Python
     for sign, end in ((1, most), (-1, least)):
         monkeypatch.setattr(noise, "laplace_number", lambda next_word, scale, sign=sign: sign * 10**30)
-        assert noise.laplace(np.array([[3], [4]]), 1.0, SecretRandomness(SystemCoins())).tolist() == [
+        assert noise.laplace(np.array([[3], [4]]), 1.0, SecretRandomness(SystemSource())).tolist() == [
             [end],
             [end],
         ]
@@ -317,14 +317,14 @@ def test_sums_end_where_64_bits_do(monkeypatch: pytest.MonkeyPatch) -> None:
     ("ours", "theirs"), [(noise.laplace, "make_laplace"), (noise.gaussian, "make_gaussian")]
 )
 def test_numbers_are_as_those_of_opendp(ours: Callable[..., np.ndarray], theirs: str) -> None:
-    """Another program by other people that draws the same law exactly; two samples, and one with another scale."""
+    """Another program by other users that draws the same law exactly; two samples, and one with another scale."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
     metric = dp.l1_distance(T="i64") if theirs == "make_laplace" else dp.l2_distance(T="f64")
     space = dp.vector_domain(dp.atom_domain(T="i64"))
     zeros, scale = np.zeros(20_000, dtype=np.int64), 7.3
-    mine = ours(zeros, scale, SecretRandomness(SystemCoins()))
+    mine = ours(zeros, scale, SecretRandomness(SystemSource()))
     other, wider = (
         np.array(getattr(dp.m, theirs)(space, metric, scale=size)(zeros)) for size in (scale, 1.2 * scale)
     )

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diminuendo import SeededCoins
+from diminuendo import SeededSource
 from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness import SecretRandomness, exact_comparison, select
@@ -109,7 +109,7 @@ class Case:
             if item >= 0:
                 left = len(secret.view.words) - int(secret.view.used[USED])
                 fractions = secret.view.verdicts[: secret.view.used[VERDICTS], 5].sum()
-                return item, len(words) - len(secret.coins.left) - left, fractions  # type: ignore[attr-defined]
+                return item, len(words) - len(secret.rng.left) - left, fractions  # type: ignore[attr-defined]
             secret.resume()
 
     def weight(self, item: int) -> mpmath.mpf:
@@ -249,7 +249,7 @@ def test_verdicts_are_those_of_high_precision(
 @pytest.mark.parametrize("rate", [0.004, 0.5])
 def test_one_draw_from_fresh_scores_follows_the_law(n: int, rate: float) -> None:
     scores = np.random.default_rng(n).permutation(np.linspace(-1 / rate, 3 / rate, n).astype(np.int64))
-    secret = SecretRandomness(SeededCoins(n))
+    secret = SecretRandomness(SeededSource(n))
     result = [select(scores, rate, secret) for _ in range(20_000)]
     weights = np.exp(rate * (scores - scores.max()))
     assert_follows(result, weights / weights.sum())
@@ -258,7 +258,7 @@ def test_one_draw_from_fresh_scores_follows_the_law(n: int, rate: float) -> None
 
 
 def test_far_apart_scores_and_huge_ones() -> None:
-    secret = SecretRandomness(SeededCoins(0))
+    secret = SecretRandomness(SeededSource(0))
     assert {select(np.array([0, 1 << 60]), 1e-6, secret) for _ in range(50)} == {1}
     assert {select(np.array([-(1 << 61), 1 << 61]), 5.0, secret) for _ in range(50)} == {1}
     assert {select(np.array([7]), 5.0, secret) for _ in range(5)} == {0}
@@ -276,13 +276,13 @@ def test_far_apart_scores_and_huge_ones() -> None:
 )
 def test_bad_scores_are_refused(scores: Ints, complaint: str) -> None:
     with pytest.raises(InvalidInput, match=complaint):
-        select(scores, 0.1, SecretRandomness(SeededCoins(0)))
+        select(scores, 0.1, SecretRandomness(SeededSource(0)))
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, math.nan, math.inf])
 def test_bad_rates_are_refused(rate: float) -> None:
     with pytest.raises(InvalidInput, match="rate"):
-        select(np.array([1, 2]), rate, SecretRandomness(SeededCoins(0)))
+        select(np.array([1, 2]), rate, SecretRandomness(SeededSource(0)))
 
 
 def test_the_sum_of_bounds_fits() -> None:
@@ -293,8 +293,8 @@ def test_the_sum_of_bounds_fits() -> None:
 def test_the_question_is_closed_and_verdicts_do_not_outlive_their_round() -> None:
     classes = new_score_classes(3, 1, 0.4)
     fill_classes(classes, np.array([1, 0, 4]))
-    slow = SecretRandomness(SeededCoins(8), size=3, window=ALWAYS)
-    fast = SecretRandomness(SeededCoins(8))
+    slow = SecretRandomness(SeededSource(8), size=3, window=ALWAYS)
+    fast = SecretRandomness(SeededSource(8))
     for _ in range(200):
         result = []
         for secret in (slow, fast):
@@ -329,7 +329,7 @@ def test_floats_never_decide_wrongly_and_bounds_hold(rate: float, behind: int, b
     low, high = exact_comparison.exp_bounds(Fraction(rate) * -behind, bits + 64)
     assert bound(rate, -behind, bits) << 64 >= high
     residual = max(0, (low >> 64) + off)
-    secret = SecretRandomness(SeededCoins(0))
+    secret = SecretRandomness(SeededSource(0))
     verdict = asked(residual, rate, -behind, bits, secret.view)
     assert verdict in (UNFINISHED, int((residual + 1) << 64 <= low))
 
@@ -340,7 +340,7 @@ def test_verdicts_of_an_abandoned_round_are_not_taken_for_others() -> None:
     fill_classes(first, np.array([9, 0, 1]))
     fill_classes(second, np.array([0, 2, 1]))
     for seed in range(300):
-        troubled, calm = (SecretRandomness(SeededCoins(seed), size=8, window=ALWAYS) for _ in range(2))
+        troubled, calm = (SecretRandomness(SeededSource(seed), size=8, window=ALWAYS) for _ in range(2))
         for _ in range(3):
             if from_urn(first, troubled.view) < 0:
                 troubled.resume()
@@ -362,7 +362,7 @@ def undo_again(secret: SecretWords) -> None:
 def test_the_smallest_rates_draw_uniformly(rate: float) -> None:
     classes = new_score_classes(4, 1, rate)
     fill_classes(classes, np.array([1 << 40, 0, 3, 1 << 20]))
-    secret = SecretRandomness(SeededCoins(1))
+    secret = SecretRandomness(SeededSource(1))
     result = []
     for _ in range(4000):
         while (item := int(from_urn(classes, secret.view))) < 0:
@@ -375,11 +375,11 @@ def test_the_smallest_rates_draw_uniformly(rate: float) -> None:
 def test_too_small_a_window_is_refused() -> None:
     for window in (-1.0, 0.0, 2.0**-41, math.nan):
         with pytest.raises(InvalidInput, match="window"):
-            SecretRandomness(SeededCoins(0), window=window)
+            SecretRandomness(SeededSource(0), window=window)
 
 
 def test_a_coin_survives_by_its_exponential() -> None:
-    secret = SecretRandomness(SeededCoins(1))
+    secret = SecretRandomness(SeededSource(1))
     for rate, difference in ((0.25, -3), (1e-6, -700_000), (2.0, -1)):
         result = [int(survives(rate, difference, secret)) for _ in range(20_000)]
         yes = math.exp(rate * difference)
@@ -391,7 +391,7 @@ def test_a_coin_survives_by_its_exponential() -> None:
 
 def test_where_floats_cannot_decide_a_coin_is_still_fair() -> None:
     """A window as wide as this sends half of all coins to exact arithmetic."""
-    secret = SecretRandomness(SeededCoins(2), window=0.4)
+    secret = SecretRandomness(SeededSource(2), window=0.4)
     result = [int(survives(0.1, -7, secret)) for _ in range(8_000)]
     yes = math.exp(-0.7)
     assert_follows(result, np.array([1 - yes, yes]))
@@ -401,4 +401,4 @@ def test_where_floats_cannot_decide_a_coin_is_still_fair() -> None:
 @pytest.mark.parametrize("difference", [1, -(1 << 62)])
 def test_a_coin_that_gains_is_refused(difference: int) -> None:
     with pytest.raises(InvalidInput, match="whole number"):
-        survives(0.1, difference, SecretRandomness(SeededCoins(1)))
+        survives(0.1, difference, SecretRandomness(SeededSource(1)))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from diminuendo import SeededCoins, SystemCoins
+from diminuendo import SeededSource, SystemSource
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness import SecretRandomness, noise
 from diminuendo.types import Floats, Ints
@@ -22,7 +22,7 @@ from tests.kit.statistics import ALPHA, assert_follows, assert_rejects
 Sampler = Callable[[Ints, float, SecretRandomness], Ints]
 
 COUNT = 40_000
-SOURCES = pytest.mark.parametrize("coins", [SystemCoins(), SeededCoins(11)], ids=repr)
+SOURCES = pytest.mark.parametrize("rng", [SystemSource(), SeededSource(11)], ids=repr)
 
 
 def law(sampler: Sampler, scale: float, reach: int) -> Floats:
@@ -48,9 +48,9 @@ def cells(found: Ints, reach: int) -> Ints:
 @pytest.mark.parametrize("sampler", [noise.laplace, noise.gaussian])
 @pytest.mark.parametrize("scale", mostly_slow([0.4, 1.0, 3.7], [1.0]))
 def test_small_scales_follow_the_exact_law(
-    sampler: Sampler, scale: float, coins: SystemCoins | SeededCoins
+    sampler: Sampler, scale: float, rng: SystemSource | SeededSource
 ) -> None:
-    result = sampler(np.zeros(COUNT, dtype=np.int64), scale, SecretRandomness(coins))
+    result = sampler(np.zeros(COUNT, dtype=np.int64), scale, SecretRandomness(rng))
     reach = math.ceil(4 * scale)
     assert_follows(cells(result, reach), law(sampler, scale, reach))
     assert_rejects(cells(result, reach), law(sampler, 1.1 * scale, reach))
@@ -58,10 +58,10 @@ def test_small_scales_follow_the_exact_law(
 
 @SOURCES
 @pytest.mark.parametrize("scale", mostly_slow([1e3, 3.9e7, 1e12], [3.9e7]))
-def test_large_scales_have_the_right_shape(scale: float, coins: SystemCoins | SeededCoins) -> None:
+def test_large_scales_have_the_right_shape(scale: float, rng: SystemSource | SeededSource) -> None:
     """Kolmogorov-Smirnov against the continuous law, from which the discrete one differs by at most 1/scale."""
     for sampler, shape in ((noise.laplace, stats.laplace), (noise.gaussian, stats.norm)):
-        result = sampler(np.zeros(COUNT, dtype=np.int64), scale, SecretRandomness(coins))
+        result = sampler(np.zeros(COUNT, dtype=np.int64), scale, SecretRandomness(rng))
         spread = np.random.default_rng(0).random(COUNT) - 0.5  # rounding undone
         assert stats.kstest((result + spread) / scale, shape.cdf).pvalue > ALPHA
         assert stats.kstest((result + spread) / scale, shape(scale=1.1).cdf).pvalue < ALPHA
@@ -70,9 +70,9 @@ def test_large_scales_have_the_right_shape(scale: float, coins: SystemCoins | Se
 
 @SOURCES
 @pytest.mark.parametrize("sampler", [noise.laplace, noise.gaussian])
-def test_noise_is_added_to_what_is_there(sampler: Sampler, coins: SystemCoins | SeededCoins) -> None:
+def test_noise_is_added_to_what_is_there(sampler: Sampler, rng: SystemSource | SeededSource) -> None:
     values = np.arange(6, dtype=np.int64).reshape(2, 3) * 10**9
-    result = sampler(values, 2.0, SecretRandomness(coins))
+    result = sampler(values, 2.0, SecretRandomness(rng))
     assert result.shape == (2, 3)
     assert result.dtype == np.int64
     assert np.abs(result - values).max() < 200  # e^-100
@@ -80,17 +80,17 @@ def test_noise_is_added_to_what_is_there(sampler: Sampler, coins: SystemCoins | 
 
 def test_a_seed_repeats_itself_whatever_the_buffer() -> None:
     for sampler in (noise.laplace, noise.gaussian):
-        one = sampler(np.zeros(500, dtype=np.int64), 5.0, SecretRandomness(SeededCoins(2)))
-        same = sampler(np.zeros(500, dtype=np.int64), 5.0, SecretRandomness(SeededCoins(2), size=3))
+        one = sampler(np.zeros(500, dtype=np.int64), 5.0, SecretRandomness(SeededSource(2)))
+        same = sampler(np.zeros(500, dtype=np.int64), 5.0, SecretRandomness(SeededSource(2), size=3))
         np.testing.assert_array_equal(one, same)
-    secure = SecretRandomness(SystemCoins())
+    secure = SecretRandomness(SystemSource())
     first, second = (noise.gaussian(np.zeros(50, dtype=np.int64), 1e6, secure) for _ in range(2))
     assert not np.array_equal(first, second)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, 2.0**51])
 def test_bad_scales_are_refused(scale: float) -> None:
-    secret = SecretRandomness(SeededCoins(0))
+    secret = SecretRandomness(SeededSource(0))
     for sampler in (noise.laplace, noise.gaussian):
         with pytest.raises(InvalidInput, match=r"scale|sigma"):
             sampler(np.zeros(2, dtype=np.int64), scale, secret)
@@ -99,15 +99,15 @@ def test_bad_scales_are_refused(scale: float) -> None:
 def test_noise_belongs_on_whole_numbers() -> None:
     for wrong in (np.zeros(2), np.zeros(2, dtype=np.uint64)):
         with pytest.raises(InvalidInput, match="whole numbers"):
-            noise.laplace(wrong, 1.0, SecretRandomness(SeededCoins(0)))  # type: ignore[arg-type]
+            noise.laplace(wrong, 1.0, SecretRandomness(SeededSource(0)))  # type: ignore[arg-type]
 
 
 FORK = """
 import os, sys
 import numpy as np
-from diminuendo import SystemCoins
+from diminuendo import SystemSource
 from diminuendo.randomness import SecretRandomness, noise
-secret = SecretRandomness(SystemCoins())
+secret = SecretRandomness(SystemSource())
 def some():
     zeros = np.zeros(4, dtype=np.int64)
     return [part(zeros, 1e9, secret).tolist() for part in (noise.laplace, noise.gaussian)]

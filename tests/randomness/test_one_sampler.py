@@ -1,6 +1,6 @@
 """There is one sampler: the same words give the same noise, draws and releases, whether they are seeded or secure.
 
-So what is simulated, audited and tried by contracts with seeded coins is what protects people with the system's.
+So what is simulated, audited and tried by contracts with seeded coins is what protects users with the system's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from diminuendo.learners import replay
 from diminuendo.learners.base import frame
 from diminuendo.offline import private_greedy
 from diminuendo.privacy import Budget, Ledger
-from diminuendo.randomness import SecretRandomness, SeededCoins, exponential, noise
+from diminuendo.randomness import SecretRandomness, SeededSource, exponential, noise
 from diminuendo.randomness.rounded_normal import rounded_normal
 from diminuendo.streams import taste_groups
 from diminuendo.sums.gamma_tree import GammaTree
@@ -33,21 +33,21 @@ from tests.kit.slow import MECHANISMS
 SEED = 7
 
 
-class SecureTwin(SeededCoins):
+class SecureTwin(SeededSource):
     """The words of seeded coins, handed out as secure ones."""
 
     secure = True
 
 
-def twins() -> tuple[SeededCoins, SecureTwin]:
+def twins() -> tuple[SeededSource, SecureTwin]:
     """Coins with the same words, one of them secure."""
-    return SeededCoins(SEED), SecureTwin(SEED)
+    return SeededSource(SEED), SecureTwin(SEED)
 
 
 @pytest.fixture(autouse=True)
-def one_life(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_incarnation(monkeypatch: pytest.MonkeyPatch) -> None:
     """A secure life takes a public word, a seeded one is the seed: nothing else may differ."""
-    monkeypatch.setattr(frame, "life_of", lambda coins: SEED)
+    monkeypatch.setattr(frame, "incarnation_of", lambda rng: SEED)
 
 
 MANY = np.zeros(700, dtype=np.int64)
@@ -81,8 +81,8 @@ def functions_called(run: Callable[[], Any]) -> tuple[Any, set[str]]:
 @pytest.mark.parametrize("name", MECHANISMS_OF_NOISE)
 def test_the_same_words_go_through_the_same_functions(name: str) -> None:
     mechanism = MECHANISMS_OF_NOISE[name]
-    mechanism(SecretRandomness(SeededCoins(1)))  # compiled
-    secrets = [SecretRandomness(coins) for coins in twins()]
+    mechanism(SecretRandomness(SeededSource(1)))  # compiled
+    secrets = [SecretRandomness(rng) for rng in twins()]
     (seeded, theirs), (secure, ours) = (functions_called(partial(mechanism, secret)) for secret in secrets)
     np.testing.assert_array_equal(seeded, secure)
     assert theirs == ours
@@ -99,13 +99,13 @@ def quick(name: str) -> list[pytest.MarkDecorator]:
 )
 def test_every_learner_shows_and_releases_the_same(name: str, feedback: FeedbackKind) -> None:
     """The same slates, propensities, snapshots and releases, bit for bit."""
-    people = streams()["noisy-or"]
-    setting = Setting(people.n_items, 3, ROUNDS, feedback)
+    users = streams()["noisy-or"]
+    setting = Setting(users.n_items, 3, ROUNDS, feedback)
     result = []
-    for coins in twins():
+    for rng in twins():
         ledger = ledger_for(name, setting)
         more = {} if ledger is None else {"ledger": ledger}
-        result.append(seen(made(name, setting, coins, **more), feedback, people))
+        result.append(seen(made(name, setting, rng, **more), feedback, users))
         if ledger is not None:
             result[-1] |= {drawn.name: drawn.digest for drawn in ledger.drawn}
     assert result[0] == result[1]
@@ -114,13 +114,13 @@ def test_every_learner_shows_and_releases_the_same(name: str, feedback: Feedback
 @pytest.mark.parametrize("feedback", ["full", "bandit", "click"])
 @pytest.mark.parametrize("private", [False, True])
 def test_with_contexts_as_well(feedback: FeedbackKind, private: bool) -> None:
-    people = taste_groups(400, 12, groups=3, items_per_group=5, seed=1)
+    users = taste_groups(400, 12, groups=3, items_per_group=5, seed=1)
     known = Contexts(group=3, private=private)
-    people = people.with_contexts(known, (np.arange(400) % 3)[:, None])
+    users = users.with_contexts(known, (np.arange(400) % 3)[:, None])
     name = {"full": "overlap-greedy", "bandit": "slate-totals", "click": "slate-clicks"}[feedback]
-    setting = Setting(12, 3, len(people), feedback, 4.0, 1e-6, contexts=known)
+    setting = Setting(12, 3, len(users), feedback, 4.0, 1e-6, contexts=known)
     seeded, secure = (
-        replay(LEARNERS[name].for_setting(setting, coins=coins), people, feedback) for coins in twins()
+        replay(LEARNERS[name].for_setting(setting, rng=rng), users, feedback) for rng in twins()
     )
     np.testing.assert_array_equal(seeded, secure)
 
@@ -135,17 +135,17 @@ def test_with_contexts_as_well(feedback: FeedbackKind, private: bool) -> None:
     ],
 )
 def test_continuous_learners_play_the_same(kind: Any, how: dict[str, Any]) -> None:
-    people = [BudgetAllocation(np.full((4, 1), 0.1 * (1 + t % 5))) for t in range(120)]
+    users = [BudgetAllocation(np.full((4, 1), 0.1 * (1 + t % 5))) for t in range(120)]
     seeded, secure = (
-        kind(CappedSimplex(4, total=2.0), len(people), gradient_bound=2.0, coins=coins, **how).replay(people)
-        for coins in twins()
+        kind(CappedSimplex(4, total=2.0), len(users), gradient_bound=2.0, rng=rng, **how).replay(users)
+        for rng in twins()
     )
     np.testing.assert_array_equal(seeded, secure)
 
 
 def test_private_estimates_and_slates_are_the_same() -> None:
     log = Log.from_arrays(np.arange(40)[:, None] % 3, np.full(40, 1 / 3), np.arange(40) % 2)
-    people = streams()["noisy-or"]
+    users = streams()["noisy-or"]
     result = [
         (
             evaluate_privately(
@@ -153,10 +153,10 @@ def test_private_estimates_and_slates_are_the_same() -> None:
                 {(1,): 1.0},
                 epsilon=1.0,
                 ledger=Ledger(Budget(1.0, 0.0, accountant="pure")),
-                secret=SecretRandomness(coins),
+                secret=SecretRandomness(rng),
             ).value,
-            private_greedy(people, 3, budget=Budget(1.0, 1e-6), coins=coins).slate,
+            private_greedy(users, 3, budget=Budget(1.0, 1e-6), rng=rng).slate,
         )
-        for coins in twins()
+        for rng in twins()
     ]
     assert result[0] == result[1]

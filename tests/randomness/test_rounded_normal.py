@@ -13,7 +13,7 @@ import pytest
 from scipy import special
 
 from diminuendo.errors import InvalidInput
-from diminuendo.randomness import PublicCoins, SecretRandomness, SeededCoins, SystemCoins
+from diminuendo.randomness import PublicSource, SecretRandomness, SeededSource, SystemSource
 from diminuendo.randomness import rounded_normal as normal_slowly
 from diminuendo.randomness.noise import WIDEST
 from diminuendo.randomness.rounded_normal import UNDECIDED, _decided, _written, rounded_normal
@@ -35,7 +35,7 @@ def cells(noise: Ints, reach: int) -> Ints:
 @pytest.mark.parametrize("sigma", [0.2, 0.5, 1.0, 3.7, 40.25])
 @pytest.mark.parametrize("secure", [True, False])
 def test_the_law_is_that_of_a_rounded_normal(sigma: float, secure: bool) -> None:
-    secret = SecretRandomness(SystemCoins() if secure else SeededCoins(3), size=1 << 14)
+    secret = SecretRandomness(SystemSource() if secure else SeededSource(3), size=1 << 14)
     drawn = rounded_normal(np.zeros(200_000, dtype=np.int64), sigma, secret)
     reach = math.ceil(5 * sigma)
     assert_follows(cells(drawn, reach), law(sigma, reach))
@@ -45,7 +45,7 @@ def test_the_law_is_that_of_a_rounded_normal(sigma: float, secure: bool) -> None
 def test_wide_noise_has_the_same_law() -> None:
     """Where rounding no longer matters: shares of a normal law cut into equal parts."""
     for sigma in (1e6, 4e7 + 0.125, 2.0**49):
-        drawn = rounded_normal(np.zeros(60_000, dtype=np.int64), sigma, SecretRandomness(SeededCoins(5)))
+        drawn = rounded_normal(np.zeros(60_000, dtype=np.int64), sigma, SecretRandomness(SeededSource(5)))
         parts = np.floor(32 * special.ndtr(drawn / sigma)).astype(int)
         assert_follows(parts, np.full(32, 1 / 32))
         wrong = np.floor(32 * special.ndtr(drawn / (1.05 * sigma))).astype(int)
@@ -103,9 +103,9 @@ def test_fast_and_slow_agree_digit_for_digit() -> None:
     """The same digits, read by compiled code and by whole-number Python, give the same numbers."""
     for seed in range(20):
         stream = np.random.Philox(seed).random_raw(20_000).tolist()
-        coins = GivenWords([*stream])
+        rng = GivenWords([*stream])
         fast = rounded_normal(
-            np.zeros(50, dtype=np.int64), 1000.25, SecretRandomness(coins, size=20_000)
+            np.zeros(50, dtype=np.int64), 1000.25, SecretRandomness(rng, size=20_000)
         ).tolist()
         position = digits_of(stream)
         slow = [normal_slowly.slowly(1000.25, lambda at=position: next(at)) for _ in range(50)]  # type: ignore[misc]
@@ -281,7 +281,7 @@ def test_whole_parts_and_fractions_together_are_normal(monkeypatch: pytest.Monke
 def test_whole_numbers_and_rounding_change_places() -> None:
     values = np.array([-(10**12), -3, 0, 5, 10**12])
     runs = [
-        rounded_normal(v, 7.5, SecretRandomness(SeededCoins(2))) - v
+        rounded_normal(v, 7.5, SecretRandomness(SeededSource(2))) - v
         for v in (values, np.zeros(5, dtype=np.int64))
     ]
     np.testing.assert_array_equal(runs[0], runs[1])
@@ -289,7 +289,7 @@ def test_whole_numbers_and_rounding_change_places() -> None:
 
 def test_the_size_of_the_buffer_does_not_matter() -> None:
     runs = [
-        rounded_normal(np.zeros(300, dtype=np.int64), 11.0, SecretRandomness(SeededCoins(4), size=size))
+        rounded_normal(np.zeros(300, dtype=np.int64), 11.0, SecretRandomness(SeededSource(4), size=size))
         for size in (1, 7, 1 << 14)
     ]
     np.testing.assert_array_equal(runs[0], runs[1])
@@ -297,7 +297,7 @@ def test_the_size_of_the_buffer_does_not_matter() -> None:
 
 
 def test_shapes_and_doors() -> None:
-    secret = SecretRandomness(SeededCoins(1))
+    secret = SecretRandomness(SeededSource(1))
     assert rounded_normal(np.zeros((3, 4), dtype=np.int32), 2.0, secret).shape == (3, 4)
     assert rounded_normal(np.zeros(0, dtype=np.int64), 2.0, secret).shape == (0,)
     for sigma in (0.0, -1.0, math.nan, math.inf, 2.0**51):
@@ -306,4 +306,4 @@ def test_shapes_and_doors() -> None:
     with pytest.raises(InvalidInput, match="whole numbers"):
         rounded_normal(np.zeros(2), 1.0, secret)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="SecretRandomness"):
-        rounded_normal(np.zeros(2, dtype=np.int64), 1.0, PublicCoins(SeededCoins(1)))  # type: ignore[arg-type]
+        rounded_normal(np.zeros(2, dtype=np.int64), 1.0, PublicSource(SeededSource(1)))  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diminuendo import SeededCoins
+from diminuendo import SeededSource
 from diminuendo._numba import kernel
 from diminuendo.randomness.score_classes import (
     BASE,
@@ -49,7 +49,7 @@ def look_many(classes: ScoreClasses, expert: int, out: Ints, secret: SecretWords
 
 
 def draws_from(classes: ScoreClasses, expert: int, count: int, seed: int) -> Ints:
-    secret = SecretRandomness(SeededCoins(seed), size=20 * count)
+    secret = SecretRandomness(SeededSource(seed), size=20 * count)
     secret.refill()
     out = np.zeros(count, dtype=np.int64)
     draw_many(classes, expert, out, secret.view)
@@ -160,7 +160,7 @@ def test_totals_that_need_not_be_known_would_change_nothing(
         grow_all(classes, 0, np.flatnonzero(gained), gained[gained > 0])
         result = []
         for way in (draw_many, look_many):
-            secret = SecretRandomness(SeededCoins(4), size=200_000, window=window)
+            secret = SecretRandomness(SeededSource(4), size=200_000, window=window)
             secret.refill()
             out = np.zeros(2_000, dtype=np.int64)
             way(classes, 0, out, secret.view)
@@ -179,7 +179,7 @@ def test_what_fell_behind_is_not_taken_for_untouched() -> None:
     lowest = int(classes.starts[0, 1] * classes.weights[0, classes.marks[0, TOP]])
     points = classes.marks[0, BOUND] - 1 - np.arange(0, lowest, lowest // 200)
     for way in (draw_many, look_many):
-        secret, out = SecretRandomness(SeededCoins(1), size=1_000), np.zeros(150, dtype=np.int64)
+        secret, out = SecretRandomness(SeededSource(1), size=1_000), np.zeros(150, dtype=np.int64)
         secret.refill()
         secret.view.words[: 2 * len(points) : 2] = points  # every other word is any
         way(classes, 0, out, secret.view)

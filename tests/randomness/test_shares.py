@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import SeededCoins
+from diminuendo import SeededSource
 from diminuendo._numba import kernel
 from diminuendo.experts.capped_simplex import ONE, draw_pivotal, running
 from diminuendo.randomness.shares import GuideTable, draw_other, find, guided, mask, seek, softmax
-from diminuendo.randomness.words import UNFINISHED, PublicCoins, PublicWords, begin, below, mask_of, undo
+from diminuendo.randomness.words import UNFINISHED, PublicSource, PublicWords, begin, below, mask_of, undo
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 
@@ -78,26 +78,26 @@ def test_masks_are_those_of_compiled_code() -> None:
 
 
 @kernel
-def _in_turn(guide: GuideTable, slow: bool, ends: Ints, rows: Items, done: int, coins: PublicWords) -> int:
+def _in_turn(guide: GuideTable, slow: bool, ends: Ints, rows: Items, done: int, rng: PublicWords) -> int:
     """Experts in turn, by the guide; or slowly, by walking along the items that are left."""
     while done < len(rows):
-        begin(coins)
+        begin(rng)
         for slot in range(rows.shape[1]):
             item = UNFINISHED
             if not slow:
-                item = draw_other(guide, slot, rows[done], slot, coins)
+                item = draw_other(guide, slot, rows[done], slot, rng)
             else:
                 left = 0
                 for other in range(ends.shape[1] - 1):
                     if not _has(rows[done], slot, other):
                         left += ends[slot, other + 1] - ends[slot, other]
-                place = below(left, coins)
+                place = below(left, rng)
                 for other in range(ends.shape[1] - 1):
                     if place != UNFINISHED and item == UNFINISHED and not _has(rows[done], slot, other):
                         place -= ends[slot, other + 1] - ends[slot, other]
                         item = other if place < 0 else UNFINISHED
             if item == UNFINISHED:
-                undo(coins)
+                undo(rng)
                 return done
             rows[done, slot] = item
         done += 1
@@ -114,9 +114,9 @@ def _has(row: Items, slots: int, item: int) -> bool:
 
 def drawn(guide: GuideTable, slow: bool, slots: int) -> Items:
     ends = np.ascontiguousarray(guide.ends.T)
-    rows, coins, done = np.full((2_000, slots), EMPTY_SLOT, dtype=np.int32), PublicCoins(SeededCoins(3)), 0
-    while (done := _in_turn(guide, slow, ends, rows, done, coins.view)) < len(rows):
-        coins.resume()
+    rows, rng, done = np.full((2_000, slots), EMPTY_SLOT, dtype=np.int32), PublicSource(SeededSource(3)), 0
+    while (done := _in_turn(guide, slow, ends, rows, done, rng.view)) < len(rows):
+        rng.resume()
     return rows
 
 
@@ -129,32 +129,32 @@ def test_experts_in_turn_draw_what_the_slow_way_draws(slots: int, n: int) -> Non
 
 
 @kernel
-def _guided(guide: GuideTable, rows: Items, done: int, coins: PublicWords) -> int:
+def _guided(guide: GuideTable, rows: Items, done: int, rng: PublicWords) -> int:
     while done < len(rows):
-        begin(coins)
-        if not draw_pivotal(guide, rows[done], coins):
-            undo(coins)
+        begin(rng)
+        if not draw_pivotal(guide, rows[done], rng):
+            undo(rng)
             return done
         done += 1
     return done
 
 
 @kernel
-def _halving(ends: Ints, rows: Items, done: int, coins: PublicWords) -> int:
+def _halving(ends: Ints, rows: Items, done: int, rng: PublicWords) -> int:
     """Pivotal rounding that searches by halving."""
     while done < len(rows):
-        begin(coins)
+        begin(rng)
         left, rest = -1, 0
         for unit in range(rows.shape[1]):
             border = (unit + 1) * ONE
             crossing = find(ends, border - 1)
             inside, beyond, stays = border - ends[crossing], ends[crossing + 1] - border, left
-            place = below(ONE - inside, coins) if inside < ONE else 0
+            place = below(ONE - inside, rng) if inside < ONE else 0
             if inside < ONE and place >= rest:
                 stays = find(ends, unit * ONE + place)
-            toss = below(ONE - beyond, coins) if place != UNFINISHED else UNFINISHED
+            toss = below(ONE - beyond, rng) if place != UNFINISHED else UNFINISHED
             if toss == UNFINISHED:
-                undo(coins)
+                undo(rng)
                 return done
             rows[done, unit], left = (crossing, stays) if toss < inside else (stays, crossing)
             rest = beyond
@@ -174,9 +174,9 @@ def points() -> list[Floats]:
 
 
 def all_drawn(draw: Callable[..., int], law: Any, slots: int) -> Items:
-    rows, coins, done = np.zeros((500, slots), dtype=np.int32), PublicCoins(SeededCoins(2)), 0
-    while (done := draw(law, rows, done, coins.view)) < len(rows):
-        coins.resume()
+    rows, rng, done = np.zeros((500, slots), dtype=np.int32), PublicSource(SeededSource(2)), 0
+    while (done := draw(law, rows, done, rng.view)) < len(rows):
+        rng.resume()
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Kill -9, at random, of front ends, trainers and the database while people come: nothing acknowledged is lost.
+"""Kill -9, at random, of front ends, trainers and the database while users come: nothing acknowledged is lost.
 
 A site whose noise is far below one (epsilon 100,000: nobody is protected here) publishes exact totals, and a judge
 compares them with what clients were told (judge.py). Two trainers share it. On PostgreSQL, connections are ended and
@@ -29,7 +29,7 @@ from diminuendo.service.store import Store, open_store
 from tests.kit import postgres
 from tests.service.database import Database, role
 from tests.service.judge import Auditor, Verdict, judged
-from tests.service.people import Door, People
+from tests.service.users import Door, Users
 
 SETTLES = 12.0
 """Seconds, and the deadline, without a menu: then everything is settled and released."""
@@ -54,7 +54,7 @@ population = "everybody"
 items = 12
 slots = 2
 feedback = "bandit"
-people = {people}
+users = {users}
 epsilon = 100000.0
 delta = 0.0
 deadline = "{deadline} s"
@@ -66,11 +66,11 @@ per_second = 400
 
 @dataclass
 class Playing:
-    """A site that runs, people who come to it, and who looks at what it publishes."""
+    """A site that runs, users who come to it, and who looks at what it publishes."""
 
     site: Site
     processes: Processes
-    people: People
+    users: Users
     store: Store
     auditor: Auditor
     door: Door
@@ -104,22 +104,22 @@ class Playing:
         """Everything is compared."""
         tokens = Tokens(read_keys(self.site.keys).tokens, 1)
         writes = [] if self.database is None else self.database.writes()
-        return judged(self.auditor.record(self.people.told, tokens, writes))
+        return judged(self.auditor.record(self.users.told, tokens, writes))
 
 
 @contextmanager
 def playing(
     folder: Path,
-    people: int,
+    users: int,
     deadline: float,
     trainers: int = 1,
     more: str = "",
     database: Database | None = None,
 ) -> Iterator[Playing]:
-    """A site in that folder, with people who come from the beginning. `more`: further options, at the top."""
+    """A site in that folder, with users who come from the beginning. `more`: further options, at the top."""
     key, hashed = new_access_key()
     path, address = folder / "site.toml", "site.db" if database is None else database.address()
-    told = SITE.format(hashed=hashed, people=people, deadline=deadline, store=address)
+    told = SITE.format(hashed=hashed, users=users, deadline=deadline, store=address)
     path.write_text(f"trainers = {trainers}\n{more}\n{told}")
     site = read_site(path)
     list(prepared(site))
@@ -130,14 +130,14 @@ def playing(
             child.command = ["env", f"{STORE}={database.address(role(number))}", *child.command]
     door, kept = Door("127.0.0.1", processes.port), open_store(site.store)
     result = Playing(
-        site, processes, People([door], key), kept, Auditor(kept), door, key, deadline, database
+        site, processes, Users([door], key), kept, Auditor(kept), door, key, deadline, database
     )  # fmt: skip
     try:
         processes.watch()
-        result.people.start()
+        result.users.start()
         yield result
     finally:
-        result.people.stop(at_once=True)
+        result.users.stop(at_once=True)
         for child in processes.children:  # one that was stopped does not hear that it should end
             if child.process is not None and child.process.poll() is None:
                 child.process.send_signal(signal.SIGCONT)
@@ -151,13 +151,13 @@ def finished(site: Playing) -> Verdict:
     while site.menus() < wanted and not over(site):
         assert time.monotonic() < until, "it does not go on"
         site.watch(0.2)
-    site.people.stopped.set()
+    site.users.stopped.set()
     there, since = site.menus(), time.monotonic()
     while time.monotonic() < since + site.deadline + SETTLES:
         site.watch(0.2)
         if site.menus() > there:
             there, since = site.menus(), time.monotonic()
-    site.people.stop()
+    site.users.stop()
     return site.verdict()
 
 
@@ -174,7 +174,7 @@ def over(site: Playing) -> bool:
 def played(
     folder: Path,
     kills: int,
-    people: int,
+    users: int,
     *,
     pause: float,
     deadline: float,
@@ -185,16 +185,16 @@ def played(
     longest: float = LONGEST,
 ) -> tuple[Verdict, Counter[str]]:
     """A site in that folder, killed that many times, or for as long; then it goes on, and everything is compared."""
-    coins, began = random.Random(seed), time.monotonic()
-    with playing(folder, people, deadline, trainers, more, database) as site:
+    rng, began = random.Random(seed), time.monotonic()
+    with playing(folder, users, deadline, trainers, more, database) as site:
         ways = killers(site)
         while (many := site.killed.total() - site.killed["connection ended"]) < kills:
             if time.monotonic() > began + longest:
                 break
-            site.watch(coins.uniform(0.2, 2 * pause))
-            name = coins.choice(sorted(ways))
+            site.watch(rng.uniform(0.2, 2 * pause))
+            name = rng.choice(sorted(ways))
             if many + 1 < kills or name != "trainers at once":
-                site.killed[name] += ways[name](coins)
+                site.killed[name] += ways[name](rng)
         return finished(site), site.killed
 
 
@@ -203,11 +203,11 @@ def killers(site: Playing) -> dict[str, Callable[[random.Random], int]]:
     trainers = site.trainers()
     fronts = [child for child in site.processes.children if child not in trainers]
     result: dict[str, Callable[[random.Random], int]] = {
-        "front end": lambda coins: kill(coins.choice(fronts)),
-        "trainer": lambda coins: kill(coins.choice(trainers)),
+        "front end": lambda rng: kill(rng.choice(fronts)),
+        "trainer": lambda rng: kill(rng.choice(trainers)),
     }
     if len(trainers) > 1:
-        result["trainers at once"] = lambda coins: kill(*trainers)
+        result["trainers at once"] = lambda rng: kill(*trainers)
     if site.database is not None:
         result["connection ended"] = site.database.end_one
         result["process of the database"] = site.database.kill_one
@@ -229,7 +229,7 @@ def kill(*children: Child) -> int:
 
 def main() -> None:
     """Play, and print what was seen."""
-    folder, kills, people = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    folder, kills, users = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     folder.mkdir(parents=True)
     began = time.monotonic()
     with ExitStack() as ending:
@@ -240,7 +240,7 @@ def main() -> None:
         print(f"seed {seed}", flush=True)
         more = 'trainer_keys = "store"'
         result, killed = played(
-            folder, kills, people, pause=2.5, deadline=3.0, seed=seed, more=more, database=database
+            folder, kills, users, pause=2.5, deadline=3.0, seed=seed, more=more, database=database
         )
     print(", ".join(f"{name}: {many}" for name, many in sorted(killed.items())))
     print(f"{time.monotonic() - began:.0f} s; {result}")

@@ -111,27 +111,27 @@ class Database:
         )
         return len(self.sql(ended))
 
-    def end_one(self, coins: random.Random) -> int:
+    def end_one(self, rng: random.Random) -> int:
         """End some connection; how many there were, none while the server recovers."""
         try:
-            which = self._backend(coins)
+            which = self._backend(rng)
             return 0 if which is None else len(self.sql(f"SELECT pg_terminate_backend({which})"))
         except AWAY:
             return 0
 
-    def kill_one(self, coins: random.Random) -> int:
+    def kill_one(self, rng: random.Random) -> int:
         """Kill -9 of the process of some connection: all of them end, and the server recovers."""
         try:
-            if (which := self._backend(coins)) is None:
+            if (which := self._backend(rng)) is None:
                 return 0
             os.kill(which, signal.SIGKILL)
         except (*AWAY, ProcessLookupError):
             return 0
         return 1
 
-    def _backend(self, coins: random.Random) -> int | None:
+    def _backend(self, rng: random.Random) -> int | None:
         result = self.sql(f"SELECT pid FROM pg_stat_activity WHERE {self._ours} ORDER BY pid")
-        return int(str(coins.choice(result)[0])) if result else None
+        return int(str(rng.choice(result)[0])) if result else None
 
 
 def role(number: int) -> str:

@@ -14,9 +14,9 @@ import numpy as np
 
 from diminuendo.privacy import Budget, Ledger, Releases
 from diminuendo.privacy.events import Event, Gaussian, Laplace, NormalColumns
-from diminuendo.randomness import SystemCoins
+from diminuendo.randomness import SystemSource
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.service.records import PlacementFacts, PublicMenu, Report
+from diminuendo.service.records import PlacementSpec, PublicMenu, Report
 from diminuendo.service.store import EventRow, LeaseRow, MenuRow, PlacementRow
 
 TEAS = (
@@ -93,7 +93,7 @@ class FakeStore:
     def _private(self, *_: object) -> NoReturn:
         raise Private
 
-    answers = erased = snapshot = erase_person = put = erase = publish = lease = lead = stop_leases = _private
+    answers = erased = snapshot = erase_user = put = erase = publish = lease = lead = stop_leases = _private
 
     # How it came about.
 
@@ -104,9 +104,9 @@ class FakeStore:
         self._populations[name] = json.dumps({"epsilon": budget.epsilon, "delta": budget.delta}).encode()
         return Ledger.open(self.folder / name, budget)
 
-    def placement(self, name: str, facts: PlacementFacts) -> int:
+    def placement(self, name: str, spec: PlacementSpec) -> int:
         number = len(self._placements) + 1
-        row = PlacementRow(number, name, facts.population, msgspec.json.encode(facts), self.clock)
+        row = PlacementRow(number, name, spec.population, msgspec.json.encode(spec), self.clock)
         self._placements.append(row)
         self._menus[number], self._leases[number], self._events[number] = [], [], []
         return number
@@ -132,31 +132,38 @@ class FakeStore:
 def tea_shop(folder: Path) -> FakeStore:
     """Four placements of two populations: one slate for all, a block of several, one by type, one just begun."""
     folder.mkdir(parents=True, exist_ok=True)
-    store, coins = FakeStore(folder), random.Random(5)
-    secret = SecretRandomness(SystemCoins())
+    store, rng = FakeStore(folder), random.Random(5)
+    secret = SecretRandomness(SystemSource())
     with (
         store.population("customers", Budget(2.0, 1e-6)) as ledger,
         store.population("newcomers", Budget(1.0, 0.0, accountant="pure")),
     ):
-        front = store.placement("front-page", PlacementFacts("customers", TEAS, 5, "full", 40_000))
+        front = store.placement("front-page", PlacementSpec("customers", TEAS, 5, "full", 40_000))
         mail = store.placement(
             "newsletter",
-            PlacementFacts("customers", TEAS[:12], 3, "click", 9_000, epsilon=0.8, deadline=86_400.0),
+            PlacementSpec("customers", TEAS[:12], 3, "click", 9_000, epsilon=0.8, deadline=86_400.0),
         )
         lands: dict[str, tuple[str, ...]] = {"region": ("north", "south"), "device": ("phone", "desk")}
         basket = store.placement(
             "basket",
-            PlacementFacts(
-                "customers", (*TEAS[:24], HOSTILE), 4, "full", 20_000, contexts=lands, visits=3, epsilon=0.5
+            PlacementSpec(
+                "customers",
+                (*TEAS[:24], HOSTILE),
+                4,
+                "full",
+                20_000,
+                contexts=lands,
+                max_rounds_per_user=3,
+                epsilon=0.5,
             ),
         )
         store.placement(
-            "spring-sale", PlacementFacts("newcomers", TEAS[4:18], 4, "bandit", 12_000, learner="private")
+            "spring-sale", PlacementSpec("newcomers", TEAS[4:18], 4, "bandit", 12_000, learner="private")
         )
         store.menu(4, kind="random", slots=4, first=0, end=1_200, filler=(0, 3, 7, 9))
         _basket(store, basket, ledger, secret)
         _front_page(
-            store, front, ledger, secret, coins, lambda block: _newsletter(store, mail, ledger, secret, block)
+            store, front, ledger, secret, rng, lambda block: _newsletter(store, mail, ledger, secret, block)
         )
         row = (24, 2, 14, 8)
         store.menu(
@@ -179,7 +186,7 @@ def _front_page(
     number: int,
     ledger: Ledger,
     secret: SecretRandomness,
-    coins: random.Random,
+    rng: random.Random,
     meanwhile: Callable[[int], None],
 ) -> None:
     mine, slate, rounds = ledger.named("front-page"), [3, 17, 0, 9, 12], 0
@@ -193,8 +200,8 @@ def _front_page(
         squares = tuple(0.006 * 0.8 ** (release - batch) for batch in range(release + 1))
         _release(
             mine,
-            NormalColumns(0, squares, "people"),
-            f"people-{release:06d}",
+            NormalColumns(0, squares, "users"),
+            f"users-{release:06d}",
             "a chain over 24 items",
             24,
             secret,
@@ -205,11 +212,11 @@ def _front_page(
             store.event(number, "items", {"retire": ["Quince"], "why": "out of stock"}, "mara@shop")
         if release == 15:
             store.event(number, "items", {"appear": ["Quince"], "why": "back again"}, "mara@shop")
-        for _ in range(2 if release < 6 else int(coins.random() < 0.4)):
-            if coins.random() < 0.6:
-                slate[coins.randrange(5)] = coins.choice([item for item in range(25) if item not in slate])
+        for _ in range(2 if release < 6 else int(rng.random() < 0.4)):
+            if rng.random() < 0.6:
+                slate[rng.randrange(5)] = rng.choice([item for item in range(25) if item not in slate])
             else:
-                one = coins.randrange(4)
+                one = rng.randrange(4)
                 slate[one : one + 2] = slate[one + 1], slate[one]
         row = tuple(slate)
         store.menu(
@@ -223,7 +230,7 @@ def _front_page(
 
 def _newsletter(store: FakeStore, number: int, ledger: Ledger, secret: SecretRandomness, block: int) -> None:
     if block:
-        name, about = f"counts-{block:06d}", "each person in one lot of counts"
+        name, about = f"counts-{block:06d}", "each user in one lot of counts"
         _release(ledger.named("newsletter"), Laplace(0.12), name, about, 4, secret)
     slates = ((4, 2, 9), (4, 9, 2), (1, 4, 9), (4, 2, 7))
     shown = (0,) * 240 + (1,) * 100 + (2,) * 40 + (3,) * 20
@@ -236,7 +243,7 @@ def _newsletter(store: FakeStore, number: int, ledger: Ledger, secret: SecretRan
 
 def _basket(store: FakeStore, number: int, ledger: Ledger, secret: SecretRandomness) -> None:
     mine = ledger.named("basket")
-    _release(mine, Gaussian(0.006), "people", "a chain over 25 items, by 2 values, by 2 values", 125, secret)
+    _release(mine, Gaussian(0.006), "users", "a chain over 25 items, by 2 values, by 2 values", 125, secret)
     rows = [(24, 2, 14, 8)] * 4 + [(24, 2, 14, 19)] * 3 + [(24, 6, 14, 8)] * 2
     store.menu(
         number, kind="types", slots=4, first=0, end=None, filler=(24, 2, 14, 8), slates=tuple(rows), releases=1,

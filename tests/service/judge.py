@@ -25,7 +25,7 @@ from diminuendo.privacy.books.releases import digest
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.records import PublicMenu, Shown
 from diminuendo.service.store import Store
-from tests.service.people import Told
+from tests.service.users import Told
 
 TICKS = 1 << 10
 """What one answer adds to a total that is published (learners/slates/totals.py)."""
@@ -56,7 +56,7 @@ class Record:
     """All that is compared."""
 
     shown: list[Shown] = field(default_factory=list)
-    """What tokens say that people were handed, in any order."""
+    """What tokens say that users were handed, in any order."""
     acknowledged: list[tuple[int, bool]] = field(default_factory=list)
     """Rounds that count, whose answers were acknowledged, and whether surely in time."""
     unknown: set[int] = field(default_factory=set)
@@ -79,7 +79,7 @@ class Verdict:
     decisions: int = 0
     fillers: int = 0
     in_time: int = 0
-    late: int = 0
+    delay: int = 0
     unknown: int = 0
     published: float = 0.0
     releases: int = 0
@@ -89,7 +89,7 @@ class Verdict:
     def __str__(self) -> str:
         return (
             f"{self.decisions:,} decisions, of them {self.fillers:,} fillers; {self.in_time:,} answers acknowledged "
-            f"in time, {self.late:,} later, {self.unknown:,} never; {self.published:,.3f} published in "
+            f"in time, {self.delay:,} later, {self.unknown:,} never; {self.published:,.3f} published in "
             f"{self.releases} releases of {self.epochs} epochs; faults: {'; '.join(self.faults) or 'none'}"
         )
 
@@ -113,7 +113,7 @@ def _answers(record: Record, verdict: Verdict) -> Iterator[str]:
         surely = {number for number, sure in record.acknowledged if sure and first <= number < end}
         perhaps = {number for number, _ in record.acknowledged if first <= number < end} - surely
         unknown = {number for number in record.unknown if first <= number < end} - surely - perhaps
-        verdict.in_time, verdict.late = verdict.in_time + len(surely), verdict.late + len(perhaps)
+        verdict.in_time, verdict.delay = verdict.in_time + len(surely), verdict.delay + len(perhaps)
         verdict.unknown, verdict.published = verdict.unknown + len(unknown), verdict.published + total
         if total < len(surely) - 0.5:
             yield f"{name} is of {total:g} answers, and {len(surely)} were acknowledged in time"
@@ -148,7 +148,7 @@ def _ledger(record: Record) -> Iterator[str]:
 
 
 def _menus(record: Record) -> Iterator[str]:
-    """One line of menus: each follows the one before, on the ledger as well, and so does what people were shown."""
+    """One line of menus: each follows the one before, on the ledger as well, and so does what users were shown."""
     if [menu.version for menu in record.menus] != list(range(1, len(record.menus) + 1)):
         yield "a version of a menu is missing, or there twice"
     heads = [msgspec.json.decode(line)["hash"] for line in record.lines.split(b"\n")[:-1]]

@@ -45,14 +45,12 @@ class Running(NamedTuple):
 
 
 @contextmanager
-def site(folder: Path, *, stores: str = 'store = "site.db"', **facts: Any) -> Iterator[Running]:
+def site(folder: Path, *, stores: str = 'store = "site.db"', **spec: Any) -> Iterator[Running]:
     """A site with one placement, `home`, in that folder, and these lines about its store. It is stopped at the end."""
     (key, serves), (operator, operates) = new_access_key(), new_access_key()
-    lines = "".join(f"{name} = {json.dumps(said)}\n" for name, said in facts.items())
+    lines = "".join(f"{name} = {json.dumps(said)}\n" for name, said in spec.items())
     path = folder / "site.toml"
-    path.write_text(
-        SITE.format(serves=serves, operates=operates, delta=facts["delta"], stores=stores) + lines
-    )
+    path.write_text(SITE.format(serves=serves, operates=operates, delta=spec["delta"], stores=stores) + lines)
     subprocess.run([sys.executable, "-m", "diminuendo.service", "prepare", str(path)], check=True, stdout=-3)
     told = read_site(path)
     processes = Processes(path, told.host, told.port, told.front_ends, print, told.trainers)

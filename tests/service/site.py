@@ -22,7 +22,7 @@ from diminuendo.service.api.app import Api
 from diminuendo.service.api.bounded import Bounded
 from diminuendo.service.front.placement import KNOWN_BY
 from diminuendo.service.log import Log
-from diminuendo.service.records import PlacementFacts, PopulationFacts, PublicMenu, Said
+from diminuendo.service.records import PlacementSpec, PopulationSpec, PublicMenu, Said
 from diminuendo.service.store import Publication, Store
 from diminuendo.service.store.sqlite import SqliteStore
 
@@ -37,16 +37,16 @@ CONFIG = ApiConfig(
 SLATES = ((0, 1), (1, 2), (2, 3))
 
 
-def facts(feedback: str = "full", **more: Any) -> PlacementFacts:
+def spec(feedback: str = "full", **more: Any) -> PlacementSpec:
     """A placement of two slots and four items."""
     given: dict[str, Any] = {
-        "population": "people",
+        "population": "users",
         "items": ITEMS,
         "slots": 2,
         "feedback": feedback,
-        "people": 10_000,
+        "users": 10_000,
     }
-    return PlacementFacts(**given | more)
+    return PlacementSpec(**given | more)
 
 
 def block(first: int, end: int, **more: Any) -> PublicMenu:
@@ -85,10 +85,10 @@ class Reply(NamedTuple):
 class Site:
     """A store, what is in it, and one front end."""
 
-    def __init__(self, path: Path, store: Store | None = None, **placements: PlacementFacts) -> None:
+    def __init__(self, path: Path, store: Store | None = None, **placements: PlacementSpec) -> None:
         self.store: Store = SqliteStore(path / "site.db") if store is None else store
-        self.store.add_population("people", msgspec.json.encode(PopulationFacts(1.0, 1e-6)))
-        self.epoch = self.store.lead("people", "test")
+        self.store.add_population("users", msgspec.json.encode(PopulationSpec(1.0, 1e-6)))
+        self.epoch = self.store.lead("users", "test")
         self.numbers = {
             name: self.store.add_placement(name, each.population, msgspec.json.encode(each))
             for name, each in placements.items()

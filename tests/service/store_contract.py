@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diminuendo import SeededCoins, SystemCoins
+from diminuendo import SeededSource, SystemSource
 from diminuendo.errors import (
     InvalidInput,
     LedgerDamaged,
@@ -47,7 +47,7 @@ from diminuendo.types import Ints
 from tests.kit.slow import mostly_slow
 
 BUDGET = Budget(1.0, 1e-6)
-SECRET = SecretRandomness(SystemCoins())
+SECRET = SecretRandomness(SystemSource())
 ANNA, BERTA = b"a" * 16, b"b" * 16
 OpenLedger = Callable[[Budget | None, str | None], Ledger]
 Copied = Callable[[], Callable[[], None]]
@@ -77,15 +77,15 @@ with open_store(sys.argv[1]) as store, open(sys.argv[2], "ab", buffering=0) as l
 
 
 def placement(store: Store, name: str = "front") -> int:
-    if "people" not in store.populations():
-        store.add_population("people", b"{}")
-    return store.add_placement(name, "people", b"{}")
+    if "users" not in store.populations():
+        store.add_population("users", b"{}")
+    return store.add_placement(name, "users", b"{}")
 
 
 def begun(store: Store) -> int:
     """A placement that leases rounds; the epoch of its trainer."""
     assert placement(store) == 1
-    epoch = store.lead("people", "one")
+    epoch = store.lead("users", "one")
     store.publish(epoch, FIRST_MENU)
     return epoch
 
@@ -94,9 +94,9 @@ def said(store: Store, number: int = 1) -> dict[int, bytes]:
     return {row.round: row.sealed for row in store.answers(number, 0, 10**9)}
 
 
-def erased_of(store: Store, number: int, person: bytes) -> list[int]:
-    """Erase a person; the rounds of which that is known then."""
-    assert store.erase_person(number, person) is None  # type: ignore[func-returns-value]
+def erased_of(store: Store, number: int, user_id: bytes) -> list[int]:
+    """Erase a user; the rounds of which that is known then."""
+    assert store.erase_user(number, user_id) is None  # type: ignore[func-returns-value]
     return [each for each, _ in store.erased(number, 0, 10**9)]
 
 
@@ -144,7 +144,7 @@ class StoreContract:
             assert list(another.populations().items()) == [("b", b"1"), ("a", b"2")]
             result = another.placements()
             assert [another.placements(after) for after in (0, 1, 2)] == [result, result[1:], []]
-        assert [(row.number, row.name, row.population, row.facts) for row in result] == [
+        assert [(row.number, row.name, row.population, row.spec) for row in result] == [
             (1, "x", "a", b"x"),
             (2, "y", "a", b"y"),
         ]
@@ -201,7 +201,7 @@ class StoreContract:
     def test_each_round_is_handed_out_once_and_within_limits(self, store: Store) -> None:
         placement(store)
         assert store.lease(1, 5, 1.0, None) is None
-        epoch = store.lead("people", "one")
+        epoch = store.lead("users", "one")
         store.publish(epoch, replace(FIRST_MENU, end=8))
         first, second = store.lease(1, 5, 2.0, None), store.lease(1, 5, 2.0, None)
         assert first is not None
@@ -260,7 +260,7 @@ class StoreContract:
         report = Report(0, 3, silent=(1,), types=(0, 2, 1))
         store.lease(1, 5, 1.0, None)
         store.lease(1, 5, 1.0, report)
-        store.stop_leases(store.lead("people", "two"), 1)
+        store.stop_leases(store.lead("users", "two"), 1)
         assert store.lease(1, 5, 1.0, Report(5, 4)) is None  # and what was said is kept all the same
         store.lease(1, 5, 1.0, Report(0, 5))
         store.lease(1, 5, 1.0, Report(77, 5))
@@ -371,7 +371,7 @@ class StoreContract:
         assert said(store) == {0: b"said 0", 4: b"said 4"}
         assert [result.counts for result in counted] == [True, False, False, True]
 
-    def test_of_each_person_so_many_rounds_count(self, store: Store) -> None:
+    def test_of_each_user_id_so_many_rounds_count(self, store: Store) -> None:
         begun(store)
         other = placement(store, "other")
         visits = [VisitRow(1, ANNA, 2, j) for j in (5, 3)] + [
@@ -423,11 +423,11 @@ class StoreContract:
         erased = store.erased(1, 0, 100)
         store.put(answered(1, 2, 3))
         assert said(store) == {4: b"said 4"}
-        store.erase_person(1, ANNA)
+        store.erase_user(1, ANNA)
         assert store.erased(1, 0, 100) == erased  # since it was asked for first
         assert store.put([], [VisitRow(1, ANNA, 2, 9)]) == [Counted(False, 9)], "nothing is given back"
         with pytest.raises(InvalidInput, match="no placement"):
-            store.erase_person(9, ANNA)
+            store.erase_user(9, ANNA)
 
     def test_threads_share_a_store(self, store: Store) -> None:
         begun(store)
@@ -472,13 +472,13 @@ class StoreContract:
         """Not when it is ready: that would tell how long it took."""
         epoch, tick = begun(store), 1000.0
         past, later = store.now() - 1.0, math.ceil(store.now() / tick + 5) * tick + 1.0
-        late = store.publish(epoch, replace(FIRST_MENU, version=2, effective_at=past, tick=tick))
-        assert late % tick == 0
-        assert past < store.now() <= late <= store.now() + tick
+        delay = store.publish(epoch, replace(FIRST_MENU, version=2, effective_at=past, tick=tick))
+        assert delay % tick == 0
+        assert past < store.now() <= delay <= store.now() + tick
         in_time = replace(FIRST_MENU, version=3, effective_at=later, tick=tick)
         assert store.publish(epoch, in_time) == later
         assert store.publish(epoch, replace(FIRST_MENU, version=4, effective_at=past)) == past
-        assert [row.effective_at for row in store.menus(1)[1:]] == [late, later, past]
+        assert [row.effective_at for row in store.menus(1)[1:]] == [delay, later, past]
 
     def test_what_is_published_is_there_at_once_and_what_is_in_it_is_gone(self, store: Store) -> None:
         epoch = begun(store)
@@ -521,13 +521,13 @@ class StoreContract:
     def test_who_led_before_writes_nothing_any_more(self, store: Store, address: str) -> None:
         old = begun(store)
         store.put(answered(1, 2, 3))
-        ledger = Ledger.on(store.books("people", old), BUDGET)
+        ledger = Ledger.on(store.books("users", old), BUDGET)
         paid = ledger.buy(Gaussian(1e-3), "sum", "of something")
         with open_store(address) as another:
-            new = another.lead("people", "two")
+            new = another.lead("users", "two")
             assert new > old
 
-            def late() -> Ints:
+            def delay() -> Ints:
                 pytest.fail("drawn")
 
             for refused in (
@@ -537,67 +537,67 @@ class StoreContract:
                 lambda: store.keep_key(old, 1, 5, b"old"),
                 lambda: store.drop_keys(old, 1, [5]),
                 lambda: ledger.charge(Gaussian(1e-3)),
-                lambda: paid.once("000000", late, SECRET),
-                lambda: store.books("people", old).releases.once("sum.000000", lambda: np.arange(3)),
-                lambda: store.books("people", old).lines.append(b"{}\n"),
+                lambda: paid.once("000000", delay, SECRET),
+                lambda: store.books("users", old).releases.once("sum.000000", lambda: np.arange(3)),
+                lambda: store.books("users", old).lines.append(b"{}\n"),
             ):
                 with pytest.raises(Superseded):
                     refused()
             assert sorted(said(another)) == [1, 2, 3]
             assert store.snapshot(1) == b"sealed"
             assert store.lease(1, 1, 1.0, None) is not None
-            with Ledger.on(another.books("people", new)) as next_one:
+            with Ledger.on(another.books("users", new)) as next_one:
                 assert len(next_one.charges) == 1
                 assert not next_one.drawn
-            assert not another.books("people", new).releases.names()
+            assert not another.books("users", new).releases.names()
 
     def test_each_population_has_a_leader_of_its_own_and_epochs_go_on(
         self, store: Store, address: str
     ) -> None:
         store.add_population("others", b"{}")
         mine = begun(store)
-        assert store.leaders() == {"people": Leader(mine, "one")}
+        assert store.leaders() == {"users": Leader(mine, "one")}
         assert store.add_placement("aside", "others", b"{}") == 2
         with open_store(address) as another:
             epochs = [another.lead("others", "two") for _ in range(3)]
             assert 0 < epochs[0] < epochs[1] < epochs[2]
-            assert store.leaders() == {"people": Leader(mine, "one"), "others": Leader(epochs[2], "two")}
+            assert store.leaders() == {"users": Leader(mine, "one"), "others": Leader(epochs[2], "two")}
             store.publish(mine, replace(FIRST_MENU, version=2))  # it leads its own as before
             with pytest.raises(Superseded):
                 store.publish(mine, replace(FIRST_MENU, placement=2))  # an epoch is one of a population
             another.publish(epochs[2], replace(FIRST_MENU, placement=2))
             with pytest.raises(Superseded):
-                another.books("people", epochs[2]).lines.append(b"{}\n")
+                another.books("users", epochs[2]).lines.append(b"{}\n")
             with pytest.raises(Superseded):
-                Ledger.on(another.books("people", epochs[2]), BUDGET)
+                Ledger.on(another.books("users", epochs[2]), BUDGET)
         with pytest.raises(InvalidInput, match="There is no population"):
             store.lead("nobody", "one")
-        assert set(store.leaders()) == {"people", "others"}
+        assert set(store.leaders()) == {"users", "others"}
 
     def test_who_wants_to_lead_after_an_epoch_does_so_once(self, store: Store, address: str) -> None:
-        store.add_population("people", b"{}")
+        store.add_population("users", b"{}")
         with open_store(address) as another:
-            first = store.lead("people", "one", after=0)
-            for late in (0, first - 1, first + 1):
+            first = store.lead("users", "one", after=0)
+            for delay in (0, first - 1, first + 1):
                 with pytest.raises(Superseded):
-                    another.lead("people", "two", after=late)
-            assert store.leaders() == {"people": Leader(first, "one")}
-            second = store.lead("people", "", after=first)  # handed over
-            assert another.leaders() == {"people": Leader(second, "")}
+                    another.lead("users", "two", after=delay)
+            assert store.leaders() == {"users": Leader(first, "one")}
+            second = store.lead("users", "", after=first)  # handed over
+            assert another.leaders() == {"users": Leader(second, "")}
             with pytest.raises(Superseded):
-                store.books("people", first).lines.append(b"{}\n")
-            assert another.lead("people", "two", after=second) > second > first
+                store.books("users", first).lines.append(b"{}\n")
+            assert another.lead("users", "two", after=second) > second > first
 
     def test_a_term_that_a_store_which_was_put_back_has_forgotten_writes_nothing(
         self, store: Store, address: str, copied: Copied
     ) -> None:
         """As many have led in it since, and whoever slept is none of them."""
         begun(store)
-        put_back = copied()
-        slept = store.lead("people", "one")
-        put_back()
+        rolled_back = copied()
+        slept = store.lead("users", "one")
+        rolled_back()
         with open_store(address) as another:
-            leads = another.lead("people", "two")
+            leads = another.lead("users", "two")
             assert leads != slept
             for refused in (
                 lambda: store.publish(slept, replace(FIRST_MENU, version=2)),
@@ -605,9 +605,9 @@ class StoreContract:
                 lambda: store.allow(slept, 1, 10**6, 0.0),
                 lambda: store.keep_key(slept, 1, 5, b"old"),
                 lambda: store.drop_keys(slept, 1, [5]),
-                lambda: store.books("people", slept).releases.once("sum.0", lambda: np.arange(3)),
-                lambda: Ledger.on(store.books("people", slept), BUDGET),
-                lambda: store.lead("people", "", after=slept),
+                lambda: store.books("users", slept).releases.once("sum.0", lambda: np.arange(3)),
+                lambda: Ledger.on(store.books("users", slept), BUDGET),
+                lambda: store.lead("users", "", after=slept),
             ):
                 with pytest.raises(Superseded):
                     refused()
@@ -618,14 +618,14 @@ class StoreContract:
     ) -> None:
         """It leads all the time, in the copy as well."""
         epoch = begun(store)
-        ledger = Ledger.on(store.books("people", epoch), BUDGET)
+        ledger = Ledger.on(store.books("users", epoch), BUDGET)
         paid = ledger.buy(Gaussian(1e-3), "sum", "of something")
-        reads = store.books("people", epoch)
-        put_back = copied()
+        reads = store.books("users", epoch)
+        rolled_back = copied()
         paid.once("0", lambda: np.arange(3), SECRET)
         reads.lines.read()
-        put_back()
-        before = store.books("people", epoch).lines.read()
+        rolled_back()
+        before = store.books("users", epoch).lines.read()
         for refused in (
             lambda: paid.once("1", lambda: pytest.fail("drawn"), SECRET),
             lambda: paid.once("0", lambda: pytest.fail("drawn again"), SECRET),
@@ -636,7 +636,7 @@ class StoreContract:
         ):
             with pytest.raises(LedgerDamaged, match=r"put back|lost"):
                 refused()
-        again = store.books("people", epoch)
+        again = store.books("users", epoch)
         assert (again.lines.read(), again.releases.names()) == (before, [])
         again.lines.append(b"another line in its place\n")
         for refused in (lambda: ledger.charge(Gaussian(1e-3)), lambda: reads.lines.append(b"{}\n")):
@@ -694,7 +694,7 @@ class StoreContract:
     def test_of_menus_that_are_published_at_once_none_is_missed(self, store: Store, address: str) -> None:
         """Whoever asks knows all that is told, and asks since when it was told to."""
         numbers = [placement(store, f"place {number}") for number in range(4)]
-        epoch, many, over = store.lead("people", "one"), 25, threading.Event()
+        epoch, many, over = store.lead("users", "one"), 25, threading.Event()
 
         def publish(number: int) -> None:
             with open_store(address) as mine:
@@ -747,10 +747,10 @@ class StoreContract:
 
     # Books.
 
-    def test_a_ledger_lives_as_it_does_in_a_file(self, store: Store, tmp_path: Path) -> None:
+    def test_a_ledger_incarnations_as_it_does_in_a_file(self, store: Store, tmp_path: Path) -> None:
         begun(store)
 
-        def life(open_ledger: OpenLedger) -> list[object]:
+        def incarnation(open_ledger: OpenLedger) -> list[object]:
             seen: list[object] = []
             with open_ledger(BUDGET, None) as ledger:
                 ledger.buy(Gaussian(1e-3), "sum", "of something")  # dies before it has drawn
@@ -763,10 +763,10 @@ class StoreContract:
                 ]
                 with pytest.raises(OverBudget):
                     ledger.charge(Gaussian(10.0))
-                with pytest.raises(InvalidInput, match="for people"):
+                with pytest.raises(InvalidInput, match="for users"):
                     ledger.charge(Gaussian(1e-9), secure=False)
-                with pytest.raises(InvalidInput, match="for people"):
-                    paid.once("1", lambda: np.arange(3), SecretRandomness(SeededCoins(1)))
+                with pytest.raises(InvalidInput, match="for users"):
+                    paid.once("1", lambda: np.arange(3), SecretRandomness(SeededSource(1)))
                 with (
                     pytest.MonkeyPatch.context() as patch
                 ):  # dies when it has drawn and kept, before it is entered
@@ -791,35 +791,37 @@ class StoreContract:
                 open_ledger(Budget(2.0, 1e-6), None)
             return seen
 
-        epoch = store.lead("people", "two")
+        epoch = store.lead("users", "two")
         path = tmp_path / "people.ledger"
-        in_file = life(lambda budget, expect: Ledger.open(path, budget, expect=expect))
-        in_store = life(lambda budget, expect: Ledger.on(store.books("people", epoch), budget, expect=expect))
+        in_file = incarnation(lambda budget, expect: Ledger.open(path, budget, expect=expect))
+        in_store = incarnation(
+            lambda budget, expect: Ledger.on(store.books("users", epoch), budget, expect=expect)
+        )
         assert in_store == in_file
-        assert store.books("people", epoch).lines.read() == path.read_bytes()
+        assert store.books("users", epoch).lines.read() == path.read_bytes()
         store.publish(epoch, replace(FIRST_MENU, version=2))
-        assert store.books("people", None).lines.read() == path.read_bytes()
+        assert store.books("users", None).lines.read() == path.read_bytes()
         lines = path.read_bytes().splitlines(keepends=True)
-        assert [store.ledger("people", after) for after in (0, 2, 99)] == [lines, lines[2:], []]
+        assert [store.ledger("users", after) for after in (0, 2, 99)] == [lines, lines[2:], []]
 
     def test_a_ledger_that_was_lost_is_not_begun_anew(self, store: Store) -> None:
         epoch = begun(store)
         with pytest.raises(InvalidInput, match="holds no ledger"):
-            Ledger.on(store.books("people", epoch))
+            Ledger.on(store.books("users", epoch))
         with pytest.raises(LedgerDamaged, match="lost"):
-            Ledger.on(store.books("people", epoch), BUDGET, expect="0" * 64)
-        store.books("people", epoch).releases.once("sum.0", lambda: np.arange(3))  # nobody has paid for it
+            Ledger.on(store.books("users", epoch), BUDGET, expect="0" * 64)
+        store.books("users", epoch).releases.once("sum.0", lambda: np.arange(3))  # nobody has paid for it
         with pytest.raises(LedgerDamaged, match=r"sum\.0"):
-            Ledger.on(store.books("people", epoch), BUDGET)
+            Ledger.on(store.books("users", epoch), BUDGET)
 
     def test_what_was_written_is_shown_with_a_menu_that_was_published_later(self, store: Store) -> None:
         epoch, other = begun(store), placement(store, "other")
         store.add_population("strangers", b"{}")
         stranger = store.add_placement("stranger", "strangers", b"{}")
-        books, ledger = store.books("people", None), Ledger.on(store.books("people", epoch), BUDGET)
+        books, ledger = store.books("users", None), Ledger.on(store.books("users", epoch), BUDGET)
 
         def shown() -> tuple[int, list[str], bool]:
-            lines = store.ledger("people")
+            lines = store.ledger("users")
             assert b"".join(lines) == books.lines.read()
             return len(lines), books.releases.names(), books.releases.has("sum.1")
 
@@ -833,7 +835,7 @@ class StoreContract:
         later = store.now() + 0.1
         store.publish(epoch, replace(FIRST_MENU, placement=other, effective_at=later))
         paid.once("1", lambda: np.arange(4), SECRET)
-        while not store.ledger("people"):
+        while not store.ledger("users"):
             assert store.now() < later + 10
         assert store.now() >= later
         assert shown() == (3, ["sum.0"], False)
@@ -845,25 +847,25 @@ class StoreContract:
 
     def test_books_without_an_epoch_are_read_only(self, store: Store) -> None:
         epoch = begun(store)
-        Ledger.on(store.books("people", epoch), BUDGET).charge(Gaussian(1e-3), "something")
+        Ledger.on(store.books("users", epoch), BUDGET).charge(Gaussian(1e-3), "something")
         store.publish(epoch, replace(FIRST_MENU, version=2))
-        result = Ledger.on(store.books("people", None))
+        result = Ledger.on(store.books("users", None))
         assert [charge.note for charge in result.charges] == ["something"]
         with pytest.raises(LedgerInUse, match="read only"):
             result.charge(Gaussian(1e-3))
         with pytest.raises(LedgerInUse, match="read only"):
-            store.books("people", None).releases.once("sum.0", lambda: np.arange(3))
+            store.books("users", None).releases.once("sum.0", lambda: np.arange(3))
 
     def test_lines_are_unique_by_their_number_and_releases_by_their_name(self, store: Store) -> None:
         epoch = begun(store)
-        Ledger.on(store.books("people", epoch), BUDGET).close()
-        first, second = (Ledger.on(store.books("people", epoch)) for _ in range(2))
+        Ledger.on(store.books("users", epoch), BUDGET).close()
+        first, second = (Ledger.on(store.books("users", epoch)) for _ in range(2))
         first.charge(Gaussian(1e-3), "first")
         for _ in range(2):  # nor when it tries again
             with pytest.raises(LedgerInUse, match="again"):
                 second.charge(Gaussian(1e-3), "second")
-        assert len(Ledger.on(store.books("people", epoch)).charges) == 1
-        slow, fast = store.books("people", epoch).releases, store.books("people", epoch).releases
+        assert len(Ledger.on(store.books("users", epoch)).charges) == 1
+        slow, fast = store.books("users", epoch).releases, store.books("users", epoch).releases
 
         def overtaken() -> Ints:
             fast.once("sum.0", lambda: np.array([1]))
@@ -877,15 +879,15 @@ class StoreContract:
     def test_populations_have_books_of_their_own(self, store: Store) -> None:
         begun(store)
         store.add_population("others", b"{}")
-        for name, epsilon in (("people", 1.0), ("others", 2.0)):
+        for name, epsilon in (("users", 1.0), ("others", 2.0)):
             ledger = Ledger.on(store.books(name, store.lead(name, "one")), Budget(epsilon, 1e-6))
             paid = ledger.buy(Gaussian(1e-3), "sum", name)
             paid.once("0", partial(np.full, 3, epsilon, np.int64), SECRET)
             assert ledger.visits_of("front") is None
-        store.publish(store.leaders()["people"].epoch, replace(FIRST_MENU, version=2))
+        store.publish(store.leaders()["users"].epoch, replace(FIRST_MENU, version=2))
         far = store.add_placement("far", "others", b"{}")
         store.publish(store.leaders()["others"].epoch, replace(FIRST_MENU, placement=far))
-        for name, epsilon in (("people", 1.0), ("others", 2.0)):
+        for name, epsilon in (("users", 1.0), ("others", 2.0)):
             books = store.books(name, None)
             ledger = Ledger.on(books)
             assert (ledger.budget.epsilon, ledger.about("sum")) == (epsilon, name)

@@ -22,12 +22,12 @@ from diminuendo.service.front.leases import PAUSE
 from diminuendo.service.keys import make_keys
 from diminuendo.service.prepare import prepared
 from diminuendo.service.public import Public
-from diminuendo.service.records import ItemsChanged, PlacementFacts, Shown
+from diminuendo.service.records import ItemsChanged, PlacementSpec, Shown
 from diminuendo.service.site import Site as Config
-from diminuendo.service.store import AnswerRow, VisitRow, adopt, put_back
+from diminuendo.service.store import AnswerRow, VisitRow, adopt, rolled_back
 from tests.service import site as sites
 from tests.service.test_postgres_server import fresh  # noqa: F401
-from tests.service.test_put_back import PostgresWorld
+from tests.service.test_rolled_back import PostgresWorld
 from tests.service.world import INSIDE, KINDS, Front, World
 
 SOON = 1.0
@@ -36,8 +36,8 @@ SOON = 1.0
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr(put_back, "WATCHES", SOON)
-    monkeypatch.setattr(put_back, "ASKS", 0.02)
+    monkeypatch.setattr(rolled_back, "WATCHES", SOON)
+    monkeypatch.setattr(rolled_back, "ASKS", 0.02)
     if request.param == "sqlite":
         result = World(tmp_path, place=KINDS["totals"])
     else:
@@ -79,7 +79,7 @@ def test_a_store_with_a_history_is_refused_where_nothing_is_known_of_it(world: W
     (folder / "master.key").write_text("07" * 32)
     for begin in (lambda: world.trainer(world.store), lambda: list(prepared(config(world)))):
         with pytest.raises(
-            LedgerDamaged, match=r"history \(populations people\).*no high-water mark.*--adopt"
+            LedgerDamaged, match=r"history \(populations users\).*no high-water mark.*--adopt"
         ):
             begin()
     assert world.store.leaders() == leads
@@ -99,11 +99,11 @@ def test_machines_without_trainers_need_no_mark(world: World) -> None:
 
 def test_what_was_never_used_is_refused_by_nobody(world: World) -> None:
     assert world.store.history() == []
-    put_back.refuse_unknown(world.store, world.folder / "keys")
+    rolled_back.refuse_unknown(world.store, world.folder / "keys")
     with pytest.raises(InvalidInput, match="nothing was published in it yet"):
-        put_back.adopt(world.store, world.folder / "keys")
+        rolled_back.adopt(world.store, world.folder / "keys")
     world.trainer(world.store).step()
-    assert world.store.history() == ["people"]
+    assert world.store.history() == ["users"]
 
 
 @contextmanager
@@ -137,48 +137,48 @@ def test_a_trainer_that_beats_vouches_for_the_store_and_keeps_it_from_being_adop
     other = world.folder / "other"
     world.store.beat("trainer three", "well")
     with pytest.raises(LedgerDamaged):  # a moment ago, and no more
-        put_back.refuse_unknown(world.store, other)
+        rolled_back.refuse_unknown(world.store, other)
     with beating(world, "front-a-0"), pytest.raises(LedgerDamaged):  # front ends know nothing of ledgers
-        put_back.refuse_unknown(world.store, other)
+        rolled_back.refuse_unknown(world.store, other)
     assert not other.exists()
     for name in ("trainer three", "front-a-0"):
         with beating(world, name), pytest.raises(InvalidInput, match=f"{name} works on this store"):
-            put_back.adopt(world.store, other)
+            rolled_back.adopt(world.store, other)
     with beating(world, "trainer three"):
-        put_back.refuse_unknown(world.store, other)
+        rolled_back.refuse_unknown(world.store, other)
     (mark,) = other.iterdir()
-    assert mark.name == f"{put_back.NOTE}trainer%20three"
-    put_back.refuse_unknown(world.store, other)  # from now on by its own mark
+    assert mark.name == f"{rolled_back.NOTE}trainer%20three"
+    rolled_back.refuse_unknown(world.store, other)  # from now on by its own mark
     mark.write_text(repr(world.store.now() + 5.0))
     with pytest.raises(LedgerDamaged, match=r"older than what .* knows of it"):
-        put_back.refuse_unknown(world.store, other)
+        rolled_back.refuse_unknown(world.store, other)
 
 
 def test_a_store_that_is_adopted_goes_on_in_new_populations_and_in_none_of_the_old(world: World) -> None:
     played(world)
-    store, old = world.store, world.store.leaders()["people"].epoch
+    store, old = world.store, world.store.leaders()["users"].epoch
     assert store.put([], [VisitRow(1, bytes(16), 1, 10**6)])[0].counts
     store.beat("front-a-0", '{"place": [99, "' + "0" * 64 + '"]}')  # has seen what is not in the copy
     lines, releases, menus = world.lines(), world.releases(), store.menus(1)
     folder, budget = lost(world), world.audited().budget
-    assert put_back.adopt(store, folder) == ["people~1"]
+    assert rolled_back.adopt(store, folder) == ["users~1"]
     rows = {row.name: (row.number, row.population) for row in store.placements()}
-    assert rows == {"place~1": (1, "people~1"), "place": (2, "people")}
-    assert store.populations()["people"] == store.populations()["people~1"]
-    new, was = (msgspec.json.decode(store.placements()[at].facts, type=PlacementFacts) for at in (1, 0))
-    assert new == world.facts[1]
-    assert was == msgspec.structs.replace(new, population="people~1")
+    assert rows == {"place~1": (1, "users~1"), "place": (2, "users")}
+    assert store.populations()["users"] == store.populations()["users~1"]
+    new, was = (msgspec.json.decode(store.placements()[at].spec, type=PlacementSpec) for at in (1, 0))
+    assert new == world.spec[1]
+    assert was == msgspec.structs.replace(new, population="users~1")
     assert store.history() == []
     with pytest.raises(InvalidInput, match="nothing was published in it yet"):
-        put_back.adopt(store, folder)
+        rolled_back.adopt(store, folder)
 
     # Nothing is drawn, published, handed out or kept in the old one, by whomever.
     with pytest.raises(Superseded, match="closed"):
-        store.lead("people~1", "trainer")
+        store.lead("users~1", "trainer")
     for population, epoch in (
-        ("people", old),
-        ("people~1", old),
-        ("people~1", INSIDE),
+        ("users", old),
+        ("users~1", old),
+        ("users~1", INSIDE),
     ):
         books = store.books(population, epoch)
         books.lines.read()
@@ -197,25 +197,25 @@ def test_a_store_that_is_adopted_goes_on_in_new_populations_and_in_none_of_the_o
             with pytest.raises(Superseded):
                 refused()
     assert store.lease(1, 10, 5.0, None) is None
-    store.put([AnswerRow(1, number, b"late") for number in (0, 10**6)])
+    store.put([AnswerRow(1, number, b"delay") for number in (0, 10**6)])
     assert list(store.answers(1, 0, 10**9)) == []
     assert store.snapshot(1) is None
     assert store.kept_keys(1) == {}
 
     # What was published stays, to be read, and it is said that it is over.
-    books = store.books("people~1", 0)
+    books = store.books("users~1", 0)
     assert books.lines.read() == b"".join(lines)
     assert set(books.releases.names()) == set(releases)
     assert store.menus(1) == menus
-    assert "Count the whole budget as spent" in store.beats()["population people~1"][1]
-    assert "closed" in Public(store).stopped()["people~1"]
+    assert "Count the whole budget as spent" in store.beats()["population users~1"][1]
+    assert "closed" in Public(store).stopped()["users~1"]
 
     # The new one learns, on a ledger of its own, whatever front ends had seen before.
-    world.front = {2: Front(world, 2, world.facts[1])}
+    world.front = {2: Front(world, 2, world.spec[1])}
     trainer = world.trainer(store, listens=3.0)
     world.play(60, trainer.step)
-    assert not trainer.led["people"].stopped
-    assert list(trainer.led) == ["people"]
+    assert not trainer.led["users"].stopped
+    assert list(trainer.led) == ["users"]
     assert msgspec.json.decode(store.menus(2)[-1].body)["version"] > 2
     ledger = world.audited()
     assert ledger.budget == budget
@@ -224,13 +224,13 @@ def test_a_store_that_is_adopted_goes_on_in_new_populations_and_in_none_of_the_o
     assert books.lines.read() == b"".join(lines)
     said = [line for line in world.written.getvalue().splitlines() if '"closed"' in line]
     assert len(said) == 1
-    assert "people~1" in said[0]
+    assert "users~1" in said[0]
     trainer.leave()
     with pytest.raises(InvalidInput, match="this machine knows this store, as it is"):
-        put_back.adopt(store, folder)
-    put_back.refuse_unknown(store, folder)
+        rolled_back.adopt(store, folder)
+    rolled_back.refuse_unknown(store, folder)
     lost(world)
-    assert put_back.adopt(store, folder) == ["people~2"], "the next time"
+    assert rolled_back.adopt(store, folder) == ["users~2"], "the next time"
     assert {row.name for row in store.placements()} == {"place~1", "place~2", "place"}
 
 
@@ -242,7 +242,7 @@ def test_a_trainer_that_still_leads_writes_nothing_in_either(world: World) -> No
     world.store.adopt()  # whoever asked had not seen it
     world.front = {}
     world.play(20, trainer.step)
-    assert world.store.books("people~1", 0).lines.read() == b"".join(before)
+    assert world.store.books("users~1", 0).lines.read() == b"".join(before)
 
 
 def test_killed_in_the_midst_it_was_not_adopted_and_then_it_is(
@@ -266,7 +266,7 @@ def test_killed_in_the_midst_it_was_not_adopted_and_then_it_is(
         with monkeypatch.context() as patch:
             patch.setattr(adopt, "adoption", partial(broken, statements=statements))
             with pytest.raises(RuntimeError):
-                put_back.adopt(store, folder)
+                rolled_back.adopt(store, folder)
         assert (
             store.populations(),
             store.placements(),
@@ -275,18 +275,18 @@ def test_killed_in_the_midst_it_was_not_adopted_and_then_it_is(
             store.menus(1),
         ) == before
         with pytest.raises(LedgerDamaged, match="--adopt"):
-            put_back.refuse_unknown(store, folder)
+            rolled_back.refuse_unknown(store, folder)
     # Also where the folder knows that the store is older: killed before it has forgotten what it knew.
-    put_back.note(folder, "trainer", store.now() + 100.0)
+    rolled_back.note(folder, "trainer", store.now() + 100.0)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", lambda path: exit("killed"))
         with pytest.raises(SystemExit):
-            put_back.adopt(store, folder)
+            rolled_back.adopt(store, folder)
     with pytest.raises(LedgerDamaged, match="older"):
-        put_back.refuse_unknown(store, folder)
-    assert put_back.adopt(store, folder) == [], "what is new already is not closed again"
-    put_back.refuse_unknown(store, folder)
-    assert set(store.populations()) == {"people", "people~1"}
+        rolled_back.refuse_unknown(store, folder)
+    assert rolled_back.adopt(store, folder) == [], "what is new already is not closed again"
+    rolled_back.refuse_unknown(store, folder)
+    assert set(store.populations()) == {"users", "users~1"}
     (event,) = store.events(store.placements()[-1].number)
     assert msgspec.json.decode(event.body, type=ItemsChanged).retire == ["item 3"], (
         "what is sold out stays so"
@@ -296,11 +296,11 @@ def test_killed_in_the_midst_it_was_not_adopted_and_then_it_is(
 def test_a_site_says_what_is_adopted_and_starts_as_it_was(world: World) -> None:
     played(world)
     world.time += 60.0
-    of = config(world, populations={}, placements={"place": world.facts[1]})
+    of = config(world, populations={}, placements={"place": world.spec[1]})
     with pytest.raises(LedgerDamaged):
         list(prepared(of))
     (said,) = prepared(of, adopting=True)
-    assert said.startswith("Adopted: population people~1 is closed.")
+    assert said.startswith("Adopted: population users~1 is closed.")
     assert "users of both have both" in said
     keys = {path.name: path.read_bytes() for path in (world.folder / "site").iterdir() if path.is_file()}
     assert set(keys) == {"tokens.json", "names.key"}
@@ -324,14 +324,14 @@ def test_the_command_refuses_a_restored_store_and_adopts_it(tmp_path: Path) -> N
     )
     assert isinstance(refused.exception, InvalidInput)
     assert "--adopt" in str(refused.exception)
-    assert "Adopted: population people~1 is closed." in " ".join(adopted.output.split())
+    assert "Adopted: population users~1 is closed." in " ".join(adopted.output.split())
     assert (adopted.exit_code, again.exit_code) == (0, 0)
 
 
 def test_until_the_new_population_has_published_the_last_menu_is_shown(tmp_path: Path) -> None:
-    site = sites.Site(tmp_path, shop=sites.facts("click"))
+    site = sites.Site(tmp_path, shop=sites.spec("click"))
     site.publish("shop", sites.block(0, 30))
-    assert put_back.adopt(site.store, tmp_path / "keys") == ["people~1"]
+    assert rolled_back.adopt(site.store, tmp_path / "keys") == ["users~1"]
     filler = [sites.ITEMS[item] for item in (3, 0)]
 
     async def work() -> None:
@@ -345,7 +345,7 @@ def test_until_the_new_population_has_published_the_last_menu_is_shown(tmp_path:
         assert site.kept("shop") == {}, "of the closed one"
         said = (await site.ask("GET", "/v1/placements", key="audit")).json["placements"]
         assert said == [{"name": "shop~1"}, {"name": "shop"}]
-        site.numbers["shop"], site.epoch = 2, site.store.lead("people", "test")
+        site.numbers["shop"], site.epoch = 2, site.store.lead("users", "test")
         site.publish("shop", sites.block(0, 30))
         await site.app.front.look()
         await asyncio.sleep(2 * PAUSE)  # for so long it is not asked again

@@ -23,7 +23,7 @@ from diminuendo.service.front.choose import FEW, Chooser
 from diminuendo.service.log import Log
 from diminuendo.service.records import Lists, PublicMenu, Report
 from diminuendo.service.store import reasons
-from tests.service.site import ITEMS, SLATES, Reply, Site, block, facts
+from tests.service.site import ITEMS, SLATES, Reply, Site, block, spec
 
 NAMES = [[ITEMS[item] for item in slate] for slate in SLATES]
 
@@ -32,7 +32,7 @@ HELD_UP = 1.0
 
 
 def test_a_block_is_shown_round_by_round_and_answers_are_kept_sealed(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts())
+    site = Site(tmp_path, shop=spec())
     site.publish("shop", block(0, 30))
 
     async def work() -> None:
@@ -58,12 +58,12 @@ def test_a_block_is_shown_round_by_round_and_answers_are_kept_sealed(tmp_path: P
 
 def test_replies_to_answers_are_the_same_to_the_last_byte(tmp_path: Path) -> None:
     """First, second, late, over her visits, to a filler, erased: nobody can tell; and only the first counts."""
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 6))
 
     async def work() -> None:
-        first, late, gone = [(await site.decide("shop"))["token"] for _ in range(3)]
-        hers = [(await site.decide("shop", person="ann"))["token"] for _ in range(3)]
+        first, delay, gone = [(await site.decide("shop"))["token"] for _ in range(3)]
+        hers = [(await site.decide("shop", user_id="ann"))["token"] for _ in range(3)]
         filler = (await site.decide("shop"))["token"]
         assert len({len(token) for token in (first, hers[2], filler)}) == 1
         assert (await site.ask("POST", "/v1/erasures", {"token": gone})).status == 202
@@ -78,8 +78,8 @@ def test_replies_to_answers_are_the_same_to_the_last_byte(tmp_path: Path) -> Non
             await site.answer(gone, click=0),
         ]
         site.publish("shop", block(6, 12, version=2), forget_before=3)
-        replies.append(await site.answer(late, click=1))
-        replies.append(await site.ask("POST", "/v1/answers", [{"token": late, "click": 1}]))
+        replies.append(await site.answer(delay, click=1))
+        replies.append(await site.ask("POST", "/v1/answers", [{"token": delay, "click": 1}]))
         assert len({msgspec.json.encode(reply) for reply in replies}) == 1
         assert replies[0].status == 202
         assert replies[0].body == b""
@@ -90,12 +90,12 @@ def test_replies_to_answers_are_the_same_to_the_last_byte(tmp_path: Path) -> Non
 
 def test_an_answer_that_counts_for_nothing_is_written_like_others(tmp_path: Path, monkeypatch: Any) -> None:
     """A filler's and one beyond all visits: the store is handed a row of the same size, and commits it."""
-    site = Site(tmp_path, shop=facts("click", visits=2))
+    site = Site(tmp_path, shop=spec("click", max_rounds_per_user=2))
     site.publish("shop", block(0, 4))
     sizes, put = list[list[int]](), site.store.put
 
     async def work() -> None:
-        tokens = [(await site.decide("shop", person="ann"))["token"] for _ in range(5)]
+        tokens = [(await site.decide("shop", user_id="ann"))["token"] for _ in range(5)]
         shown = [site.app.front.serving.shown(token)[1] for token in tokens]
         assert [each.counts for each in shown] == [True, True, False, False, False]
         assert [each.round for each in shown] == [0, 1, 2, 3, -1], "the last one is shown a filler"
@@ -115,7 +115,7 @@ def test_an_answer_that_counts_for_nothing_is_written_like_others(tmp_path: Path
 
 
 def test_sealed_answers_are_as_long_whatever_was_said(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts("click"), wishes=facts(), slates=facts("bandit"))
+    site = Site(tmp_path, shop=spec("click"), wishes=spec(), slates=spec("bandit"))
     for name in site.numbers:
         site.publish(name, block(0, 30))
 
@@ -123,7 +123,7 @@ def test_sealed_answers_are_as_long_whatever_was_said(tmp_path: Path) -> None:
         all_said: dict[str, list[dict[str, Any]]] = {
             "shop": [{"click": None}, {"click": 1}],
             "wishes": [{"wants": []}, {"wants": list(ITEMS)}, {"wants": {"pear": 0.1}}],
-            "slates": [{"payoff": 0}, {"payoff": 0.123}, {"payoff": 1e300}],
+            "slates": [{"reward": 0}, {"reward": 0.123}, {"reward": 1e300}],
         }
         for name, said in all_said.items():
             for each in said:
@@ -131,28 +131,28 @@ def test_sealed_answers_are_as_long_whatever_was_said(tmp_path: Path) -> None:
             sizes = {len(row.sealed) for row in site.store.answers(site.numbers[name], 0, 99)}
             assert len(sizes) == 1
             assert len(site.kept(name)) == len(said)
-        assert [each.payoff for each in site.kept("slates").values()] == [0.0, 0.123, 1.0]
+        assert [each.reward for each in site.kept("slates").values()] == [0.0, 0.123, 1.0]
 
     site.run(work)
 
 
-def test_a_person_is_counted_before_she_is_shown_anything_and_once_for_each_request(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts("click", visits=2))
+def test_a_user_id_is_counted_before_she_is_shown_anything_and_once_for_each_request(tmp_path: Path) -> None:
+    site = Site(tmp_path, shop=spec("click", max_rounds_per_user=2))
     site.publish("shop", block(0, 90))
 
     async def work() -> None:
-        path, ann = "/v1/placements/shop/decisions", {"person": "ann"}
+        path, ann = "/v1/placements/shop/decisions", {"user_id": "ann"}
         one = (await site.ask("POST", path, ann, idempotency_key="a")).json
         again = (await site.ask("POST", path, ann, idempotency_key="a")).json
         assert again["slate"] == one["slate"]
         tokens = site.app.front.serving.shown
         assert tokens(again["token"])[1] == tokens(one["token"])[1]
-        rest = [tokens((await site.decide("shop", person="ann"))["token"])[1] for _ in range(3)]
+        rest = [tokens((await site.decide("shop", user_id="ann"))["token"])[1] for _ in range(3)]
         assert [shown.counts for shown in rest] == [True, False, False]
-        other = tokens((await site.decide("shop", person="bea"))["token"])[1]
+        other = tokens((await site.decide("shop", user_id="bea"))["token"])[1]
         assert other.counts
-        assert (await site.ask("POST", path, ann | {"count": 2})).json["pointer"] == "/person"
-        assert (await site.ask("POST", "/v1/erasures", {"person": "ann", "placement": "shop"})).status == 202
+        assert (await site.ask("POST", path, ann | {"count": 2})).json["pointer"] == "/user_id"
+        assert (await site.ask("POST", "/v1/erasures", {"user_id": "ann", "placement": "shop"})).status == 202
         whole = site.store.erased(site.numbers["shop"], 0, 90)
         assert len(whole) == 3, "two that count, and her last"
         assert (await site.answer(one["token"], click=0)).status == 202
@@ -167,39 +167,39 @@ def test_a_person_is_counted_before_she_is_shown_anything_and_once_for_each_requ
 
 def test_without_a_name_no_round_is_handed_out_where_several_of_one_user_count(tmp_path: Path) -> None:
     """Each would be a new user's: one client without a name would count as often as it likes."""
-    club = {"visits": 2, "contexts": {"land": ("DE", "FR")}, "exclusions": True}
-    site = Site(tmp_path, club=facts("click", **club), shop=facts("click"))
+    club = {"max_rounds_per_user": 2, "contexts": {"land": ("DE", "FR")}, "exclusions": True}
+    site = Site(tmp_path, club=spec("click", **club), shop=spec("click"))
     for name in site.numbers:
         site.publish(name, block(0, 90))
 
     async def work() -> None:
         path, replies = "/v1/placements/{}/decisions", list[Reply]()
         one: dict[str, Any]
-        for one in ({}, {"person": None}, {"context": {"land": "DE"}}, {"exclude": ["pear"]}):
+        for one in ({}, {"user_id": None}, {"context": {"land": "DE"}}, {"exclude": ["pear"]}):
             replies.append(await site.ask("POST", path.format("club"), one))
         for many in ({"count": 1}, {"count": 20}, {"contexts": [{"land": "DE"}, None]}):
             replies.append(await site.ask("POST", path.format("club"), many))
         for reply in replies:
-            assert (reply.status, reply.problem, reply.json["pointer"]) == (422, "person", "/person")
+            assert (reply.status, reply.problem, reply.json["pointer"]) == (422, "user_id", "/user_id")
             assert "say who it is" in reply.json["title"]
         assert site.app.front.by_name["club"].decisions == 0
         assert site.store.leases(site.numbers["club"], 0) == [], "no round is used, and no lease asked for"
         for empty in ("", 7, ["ann"]):
-            reply = await site.ask("POST", path.format("club"), {"person": empty})
+            reply = await site.ask("POST", path.format("club"), {"user_id": empty})
             assert (reply.status, reply.problem) == (422, "field")
         for both in ({"count": 1}, {"contexts": [None]}):
-            reply = await site.ask("POST", path.format("club"), {"person": "ann"} | both)
-            assert (reply.problem, reply.json["pointer"]) == ("field", "/person")
-        tokens = [(await site.decide("club", person="ann"))["token"] for _ in range(5)]
+            reply = await site.ask("POST", path.format("club"), {"user_id": "ann"} | both)
+            assert (reply.problem, reply.json["pointer"]) == ("field", "/user_id")
+        tokens = [(await site.decide("club", user_id="ann"))["token"] for _ in range(5)]
         for token in tokens:
             assert (await site.answer(token, click=0)).status == 202
         assert len(site.kept("club")) == 2, "of five answers of one user two"
-        for body in ({}, {"count": 3}, {"person": "ann"}):
+        for body in ({}, {"count": 3}, {"user_id": "ann"}):
             assert (await site.ask("POST", path.format("shop"), body)).status == 201
         said = (await site.ask("GET", "/v1/openapi.json", key=None)).json["components"]
-        assert "422 person" in said["responses"]["problem"]["description"]
-        person = said["schemas"]["AskDecisions"]["properties"]["person"]
-        assert "Required where the placement's visits are more than 1" in person["description"]
+        assert "422 user" in said["responses"]["problem"]["description"]
+        user_id = said["schemas"]["AskDecisions"]["properties"]["user_id"]
+        assert "Required where the placement's max_rounds_per_user are more than 1" in user_id["description"]
 
     site.run(work)
 
@@ -212,7 +212,7 @@ def test_long_exclusions_of_one_request_keep_nobody_waiting(tmp_path: Path) -> N
     thousands away. Meanwhile the loop turns: feedback of others is taken in as it arrives."""
     inside = (-1,) * 10_000 + (0,) * 20_000 + (-1,) * 70_000
     lists = Lists((0, len(MANY)), tuple(range(len(MANY))), inside=inside, parents=(-1,), most=(1,))
-    site = Site(tmp_path, shop=facts("click", items=MANY, slots=5, exclusions=True))
+    site = Site(tmp_path, shop=spec("click", items=MANY, slots=5, exclusions=True))
     menu = PublicMenu(1, "one", 5, 0, None, (0, 1, 2, 3, 4), ((0, 1, 2, 3, 4),), lists=lists, head="0f")
     site.publish("shop", menu)
     gaps = list[float]()
@@ -262,7 +262,7 @@ def test_what_takes_long_to_exclude_is_found_beside_the_loop(
     monkeypatch.setattr(Chooser, "_without", noting(Chooser._without))
     free = Lists((0, len(MANY)), tuple(range(len(MANY))))
     capped = msgspec.structs.replace(free, inside=(0,) * len(MANY), parents=(-1,), most=(1,))
-    many = facts("click", items=MANY, slots=5, exclusions=True)
+    many = spec("click", items=MANY, slots=5, exclusions=True)
     site = Site(tmp_path, free=many, capped=many)
     for name, lists in (("free", free), ("capped", capped)):
         menu = PublicMenu(1, "one", 5, 0, None, (0, 1, 2, 3, 4), ((0, 1, 2, 3, 4),), lists=lists, head="0f")
@@ -283,10 +283,10 @@ def test_what_takes_long_to_exclude_is_found_beside_the_loop(
     site.run(work)
 
 
-def test_with_the_store_away_people_are_shown_fillers_and_answers_are_not_acknowledged(
+def test_with_the_store_away_users_are_shown_fillers_and_answers_are_not_acknowledged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 90))
 
     def away(*given: object) -> None:
@@ -299,7 +299,7 @@ def test_with_the_store_away_people_are_shown_fillers_and_answers_are_not_acknow
                 broken.setattr(site.store, call, away)
             for _ in range(30):
                 assert len((await site.decide("shop"))["slate"]) == 2
-            named = await site.decide("shop", person="ann")
+            named = await site.decide("shop", user_id="ann")
             assert named["propensity"] is None
             reply = await site.answer(token, click=0)
             assert reply.problem == "busy"
@@ -332,9 +332,9 @@ def test_contexts_and_exclusions(tmp_path: Path) -> None:
     )
     site = Site(
         tmp_path,
-        open=facts(contexts=columns),
-        hers=facts(contexts=columns, private_contexts=True, exclusions=True),
-        plain=facts(),
+        open=spec(contexts=columns),
+        hers=spec(contexts=columns, private_contexts=True, exclusions=True),
+        plain=spec(),
     )
     for name in ("open", "hers"):
         site.publish(name, menu)
@@ -377,11 +377,11 @@ def test_contexts_and_exclusions(tmp_path: Path) -> None:
 
 
 def test_nothing_is_ready_before_its_first_menu_takes_effect(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 9), later=0.3)
 
     async def work() -> None:
-        while site.app.front.sang_at is None:
+        while site.app.front.heartbeat_at is None:
             await asyncio.sleep(0.01)
         asked = await site.ask("POST", "/v1/placements/shop/decisions", {})
         assert asked.problem == (await site.ask("GET", "/readyz")).problem == "busy"
@@ -398,7 +398,7 @@ def test_what_published_rewards_say_of_answers_is_measured_and_logged_when_it_ch
 ) -> None:
     """With the menu that says so, and not before it takes effect."""
     monkeypatch.setattr(placement, "KNOWN_BY", 0.0)
-    site, lines = Site(tmp_path, shop=facts("click")), io.StringIO()
+    site, lines = Site(tmp_path, shop=spec("click")), io.StringIO()
     site.publish("shop", block(0, 9, signal="too early to tell"))
     measured = b'diminuendo_signal{front="front-0",placement="shop",state="%s"} 1.0'
 
@@ -423,7 +423,7 @@ def test_what_published_rewards_say_of_answers_is_measured_and_logged_when_it_ch
 def test_a_menu_takes_effect_at_its_time_and_a_store_that_goes_back_is_not_believed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 9))
 
     async def work() -> None:
@@ -451,8 +451,8 @@ def test_a_menu_takes_effect_at_its_time_and_a_store_that_goes_back_is_not_belie
         monkeypatch.setattr(placement, "KNOWN_BY", 0.0)  # as if all front ends had had time to look
         assert (await site.ask("GET", "/v1/placements/shop/menu", key=None)).json["version"] == 2
         numbers = (await site.ask("GET", "/metrics", key="operate")).body
-        assert b'diminuendo_ledger_spent_epsilon{population="people"} 0.25' in numbers
-        assert b'diminuendo_ledger_budget_epsilon{population="people"} 1.0' in numbers
+        assert b'diminuendo_ledger_spent_epsilon{population="users"} 0.25' in numbers
+        assert b'diminuendo_ledger_budget_epsilon{population="users"} 1.0' in numbers
         assert (await site.decide("shop"))["slate"] == NAMES[0]
         result = (await site.ask("GET", "/v1/placements/shop/releases?after=1", key="audit")).json
         assert [each["version"] for each in result["releases"]] == [2]
@@ -476,7 +476,7 @@ def test_a_menu_takes_effect_at_its_time_and_a_store_that_goes_back_is_not_belie
 
 def test_a_front_end_whose_note_is_forgotten_knows_that_the_store_was_put_back(tmp_path: Path) -> None:
     """Nobody came to it: it has seen no lease, nor a menu that is gone."""
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 100))
     live, old = sqlite3.connect(tmp_path / "site.db"), sqlite3.connect(tmp_path / "old.db")
 
@@ -510,7 +510,7 @@ def test_a_front_end_loads_nothing_that_computes() -> None:
 
 
 def test_a_site_is_not_ready_before_its_first_menu_takes_effect(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 9), later=0.3)
 
     async def work() -> None:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.elsewhere import Elsewhere
+from diminuendo.learners.remote_rounds import RemoteRounds
 from diminuendo.service.records import PublicMenu
 from diminuendo.service.store import STORED_WITHIN, AnswerRow
 from diminuendo.service.store.sqlite import SqliteStore
@@ -19,7 +19,7 @@ from diminuendo.service.trainer import placement
 from diminuendo.service.trainer.placement import Placement
 from tests.kit.slow import mostly_slow
 from tests.service.test_trainer import learned
-from tests.service.world import KINDS, TICK, World, facts
+from tests.service.world import KINDS, TICK, World, spec
 
 LONG_AGO = 1_000_000.0
 """A time at which, as on any real clock, a snapshot is older than an hour before there is one."""
@@ -76,7 +76,7 @@ def waits_after_settling(world: World, step: Callable[[], Placement]) -> list[fl
 @pytest.mark.parametrize("name", mostly_slow(["front", "front.plan"], ["front.plan"]))
 def test_whatever_its_name_a_placement_waits_for_its_allowance(name: str, tmp_path: Path) -> None:
     """Else menus take effect as soon as they are ready, and the tick tells how long the release took."""
-    said = facts("slate-totals", "bandit", allowance=4 * TICK)
+    said = spec("slate-totals", "bandit", allowance=4 * TICK)
     world = World(tmp_path, **{name: said})
     trainer = world.trainer(world.store)
 
@@ -97,7 +97,7 @@ def test_what_was_drawn_before_a_crash_takes_effect_when_it_would_have(
         settled.append(at)
         publish(self, at)
 
-    said = facts("slate-totals", "bandit", allowance=8 * TICK)
+    said = spec("slate-totals", "bandit", allowance=8 * TICK)
     world = World(tmp_path, place=said)
     world.time = LONG_AGO
     trainer = world.trainer(marks=Once("drawn", killed, after=6))
@@ -113,7 +113,7 @@ def test_what_was_drawn_before_a_crash_takes_effect_when_it_would_have(
 
 
 def test_releases_are_those_of_the_placement_itself(tmp_path: Path) -> None:
-    each = facts("slate-totals", "bandit", epsilon=4.0)
+    each = spec("slate-totals", "bandit", epsilon=4.0)
     world = World(tmp_path, shop=each, shops=each)
     trainer = world.trainer(world.store)
     world.front.pop(1)  # nobody comes to the first one
@@ -154,15 +154,15 @@ def test_a_leader_that_sleeps_as_it_begins_throws_no_key_of_the_next_away(
     world.play(10, world.trainer().step)
     others = list[Any]()
 
-    def slept(learner: Learner) -> Elsewhere:
+    def slept(learner: Learner) -> RemoteRounds:
         if not others:
             others.append(None)
             others[0] = world.trainer()
             world.play(12, others[0].step)
-        return Elsewhere(learner)
+        return RemoteRounds(learner)
 
     sleeper = world.trainer()
-    monkeypatch.setattr(placement, "Elsewhere", slept)
+    monkeypatch.setattr(placement, "RemoteRounds", slept)
     world.play(10, sleeper.step)
     assert not sleeper.led
     last = world.trainer(world.store)
@@ -175,7 +175,7 @@ def test_due_after_a_crash_it_keeps_the_keys_of_answers_that_wait(
 ) -> None:
     """Answers to rounds that were leased long ago are read, though something is due before leases are looked at."""
     result = learned(monkeypatch)
-    world = World(tmp_path, place=facts("slate-totals", "bandit", deadline=600.0, per_second=0.3))
+    world = World(tmp_path, place=spec("slate-totals", "bandit", deadline=600.0, per_second=0.3))
     trainer, front = world.trainer(world.store), world.front.pop(1)
     trainer.step()
     world.time += TICK
@@ -186,9 +186,9 @@ def test_due_after_a_crash_it_keeps_the_keys_of_answers_that_wait(
         lease = world.store.lease(1, 4, TICK, None)
         assert lease is not None
         front.show(lease)
-        world.store.put([AnswerRow(1, number, front.sealed(said)) for _, number, said in front.late])
-        answered += [number for _, number, _ in front.late]
-        front.late.clear()
+        world.store.put([AnswerRow(1, number, front.sealed(said)) for _, number, said in front.delay])
+        answered += [number for _, number, _ in front.delay]
+        front.delay.clear()
         world.time += 60
         trainer.placements[1]._publish(world.time)
     trainer = world.trainer(world.store)
@@ -203,7 +203,7 @@ def test_due_after_a_crash_it_keeps_the_keys_of_answers_that_wait(
 
     monkeypatch.setattr(Placement, "_release", release)
     trainer._look(world.time)
-    trainer.led["people"]._of(world.store.placements()[0])._release(world.time)
+    trainer.led["users"]._of(world.store.placements()[0])._release(world.time)
     for _ in range(8):
         world.time += 100
         trainer.step()

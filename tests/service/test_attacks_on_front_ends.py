@@ -19,7 +19,7 @@ from diminuendo.service.records import PublicMenu
 from diminuendo.service.store import AnswerRow, Publication, VisitRow
 from diminuendo.service.store.sqlite import SqliteStore
 from diminuendo.service.trainer.trainer import BEAT
-from tests.service.site import Site, block, facts
+from tests.service.site import Site, block, spec
 from tests.service.world import KINDS, TICK, World
 
 UNREADABLE = (
@@ -36,11 +36,9 @@ KIND: dict[str, Any] = {"kind": "types", "slates": ((0, 1), (1, 2), (2, 3)), "sh
 
 
 def test_no_private_context_keeps_anybody_from_a_round(tmp_path: Path) -> None:
-    """Hers would be seen in the numbers of everybody's rounds; and people who are asked for with her have theirs."""
+    """Hers would be seen in the numbers of everybody's rounds; and users who are asked for with her have theirs."""
     columns: dict[str, Any] = {"contexts": {"country": ("DE", "FR")}}
-    site = Site(
-        tmp_path, hers=facts(private_contexts=True, exclusions=True, **columns), shop=facts(**columns)
-    )
+    site = Site(tmp_path, hers=spec(private_contexts=True, exclusions=True, **columns), shop=spec(**columns))
     for name in site.numbers:
         site.publish(name, block(0, 500, **KIND))
 
@@ -48,7 +46,7 @@ def test_no_private_context_keeps_anybody_from_a_round(tmp_path: Path) -> None:
         rounds = site.app.front.by_name["hers"].rounds
         path, other = "/v1/placements/hers/decisions", "/v1/placements/shop/decisions"
         for many, each in enumerate(UNREADABLE, start=1):
-            for body in (b'{"context": %s}', b'{"exclude": ["plum", %s]}', b'{"exclude": %s, "person": "x"}'):
+            for body in (b'{"context": %s}', b'{"exclude": ["plum", %s]}', b'{"exclude": %s, "user": "x"}'):
                 assert (await site.ask("POST", path, body % each)).status == 201, (body, each)
             result = await site.ask("POST", path, b'{"contexts": ["DE", %s, "FR"]}' % each)
             assert [one["slate"] for one in result.json["decisions"]] == [
@@ -56,7 +54,7 @@ def test_no_private_context_keeps_anybody_from_a_round(tmp_path: Path) -> None:
             ]  # fmt: skip
             assert site.app.front.by_name["hers"].decisions == 6 * many
             assert (await site.ask("POST", other, b'{"context": %s}' % each)).status in (400, 422)
-            assert (await site.ask("POST", path, b'{"person": %s}' % each)).status in (400, 422)
+            assert (await site.ask("POST", path, b'{"user": %s}' % each)).status in (400, 422)
             assert (await site.ask("POST", path, b'{"count": %s}' % each)).status in (400, 422)
         assert rounds.leases > 0
 
@@ -65,7 +63,7 @@ def test_no_private_context_keeps_anybody_from_a_round(tmp_path: Path) -> None:
 
 
 def test_no_row_of_a_list_takes_others_along(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts())
+    site = Site(tmp_path, shop=spec())
     site.publish("shop", block(0, 500))
 
     async def work() -> None:
@@ -121,9 +119,9 @@ def test_a_clock_that_is_set_back_tells_nobody_when_somebody_answered(tmp_path: 
     for answers in (False, True):
         wall = [100.0]
         with SqliteStore(tmp_path / f"{answers}.db", wall=lambda wall=wall: wall[0]) as store:  # type: ignore[misc]
-            store.add_population("people", b"{}")
-            store.add_placement("shop", "people", b"{}")
-            store.publish(store.lead("people", "trainer"), Publication(1, b"{}", 1, 0, None, 99, 0.0, b"", 0))
+            store.add_population("users", b"{}")
+            store.add_placement("shop", "users", b"{}")
+            store.publish(store.lead("users", "trainer"), Publication(1, b"{}", 1, 0, None, 99, 0.0, b"", 0))
             lease = store.lease(1, 5, 5.0, None)
             wall[0] = 104.0
             if answers:
@@ -160,7 +158,7 @@ def test_an_answer_has_the_time_at_which_it_arrived_however_long_its_group_takes
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Hers would hold up others who are stored with it, at the very deadline past it."""
-    site = Site(tmp_path, shop=facts())
+    site = Site(tmp_path, shop=spec())
     site.publish("shop", block(0, 500))
     put = SqliteStore.put
 

@@ -12,7 +12,7 @@ import pytest
 
 from diminuendo.service.api.bounded import MOST_HEAD
 from diminuendo.service.api.wire import MOST_BYTES
-from tests.service.site import KEYS, Site, block, facts, served
+from tests.service.site import KEYS, Site, block, served, spec
 
 BEGINS = b"POST /v1/answers HTTP/1.1\r\nHost: here\r\n"
 UNENDED = {
@@ -26,7 +26,7 @@ UNENDED = {
 
 @pytest.fixture
 def port(tmp_path: Path) -> Iterator[int]:
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 9000))
     with served(site.app) as port:
         yield port

@@ -12,7 +12,7 @@ import pytest
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.menu import SlateByType
 from diminuendo.learners.base.rules.lists import Lists as CompiledLists
-from diminuendo.service.front import stand_ins
+from diminuendo.service.front import backfill
 from diminuendo.service.front.choose import Chooser
 from diminuendo.service.front.contexts import Types
 from diminuendo.service.records import Lists, PublicMenu
@@ -73,11 +73,11 @@ def test_exclusions_are_left_out_as_compiled_choosers_do() -> None:
         )  # fmt: skip
         chooser = Chooser(public, "abcdefghijkl", True)
         for each, type_ in enumerate(types.tolist()):
-            result = chooser.slate(5, type_, stand_ins.Excluded(said[each]))
+            result = chooser.slate(5, type_, backfill.Excluded(said[each]))
             assert list(result) == expected[each].tolist()
             changed += result != tuple(slates[type_])
         # One request for several decisions: what was found out for one of them is used again for the next.
-        expected, request = slates.copy(), stand_ins.Excluded(said[0])
+        expected, request = slates.copy(), backfill.Excluded(said[0])
         menu.chooser().without(expected, exclusions_of([said[0]] * TYPES, TYPES, N), np.arange(TYPES))
         for type_ in [*range(TYPES), *range(TYPES)]:
             assert list(chooser.slate(5, type_, request)) == expected[type_].tolist()
@@ -111,13 +111,13 @@ def test_the_work_of_a_request_grows_with_what_is_excluded_and_not_with_decision
     rows = [tuple(rng.choice(excluded, slots, replace=False).tolist()) for _ in range(decisions)]
     menu = PublicMenu(1, "random", slots, 0, None, rows[0], lists=lists, ranking=ranking)
     chooser, drawn = Chooser(menu, range(many), True), iter(rows)  # type: ignore[arg-type]
-    monkeypatch.setattr(stand_ins, "drawn", lambda *given: next(drawn))
-    request, Touched.times = stand_ins.Excluded(range(excluded)), 0
+    monkeypatch.setattr(backfill, "drawn", lambda *given: next(drawn))
+    request, Touched.times = backfill.Excluded(range(excluded)), 0
     result = [chooser.slate(0, 0, request) for _ in range(decisions)]
     assert set(result) == {tuple(range(excluded, excluded + slots))}
     steps = 2 * many.bit_length()  # of a search, with what is read beside it
     assert Touched.times <= steps * (excluded + decisions * slots * slots)
-    few = stand_ins.Excluded([rows[0][0]])
+    few = backfill.Excluded([rows[0][0]])
     chooser, drawn, Touched.times = Chooser(menu, range(many), True), iter(rows[:1]), 0  # type: ignore[arg-type]
     assert chooser.slate(0, 0, few) != rows[0]
     assert Touched.times <= steps * slots, "and not with the catalogue"
@@ -125,16 +125,16 @@ def test_the_work_of_a_request_grows_with_what_is_excluded_and_not_with_decision
 
 def test_random_slates_are_uniform_and_keep_to_the_rules() -> None:
     plain = Lists((0, 3), (0, 2, 3))
-    result = Counter(stand_ins.drawn(plain, 2) for _ in range(6000))
+    result = Counter(backfill.drawn(plain, 2) for _ in range(6000))
     assert set(result) == set(permutations((0, 2, 3), 2))
     assert max(abs(many - 1000) for many in result.values()) < 6 * np.sqrt(1000)  # six deviations
     rng = np.random.default_rng(3)
     for _ in range(300):
         lists = random_lists(rng)
-        slate = stand_ins.drawn(lists, SLOTS)
+        slate = backfill.drawn(lists, SLOTS)
         shown = [item for item in slate if item >= 0]
         assert len(set(shown)) == len(shown)
-        row = stand_ins.Row(lists, slate)
+        row = backfill.Row(lists, slate)
         pins = sum(item >= 0 for item in lists.pinned)
         assert all(row._counts[each] <= max(lists.most[each], pins) for each in range(len(lists.most)))
         for slot, item in enumerate(slate):
@@ -148,7 +148,7 @@ def test_random_slates_are_uniform_and_keep_to_the_rules() -> None:
 def test_a_caps_exhausted_draw_ends_and_leaves_slots_empty() -> None:
     lists = Lists((0, 4), (0, 1, 2, 3), inside=(0, 0, 0, 0), parents=(-1,), most=(1,))
     for _ in range(20):
-        assert sorted(stand_ins.drawn(lists, 3))[:2] == [-1, -1]
+        assert sorted(backfill.drawn(lists, 3))[:2] == [-1, -1]
 
 
 def test_chances_are_those_of_a_uniform_order_given_the_lease() -> None:

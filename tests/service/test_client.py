@@ -121,7 +121,7 @@ def test_many_decisions_at_once(service: Service) -> None:
 def test_who_has_a_name_is_asked_for_again_under_the_same_key(service: Service) -> None:
     service.script = [503, -1]
     with Client(service.address) as shop:
-        shop.decide("home", person="ada")
+        shop.decide("home", user_id="ada")
     keys = {headers["Idempotency-Key"] for _, headers, _, _ in service.heard}
     assert len(service.heard) == 3
     assert len(keys) == 1
@@ -142,13 +142,13 @@ def test_answers_are_sent_in_groups_and_again_until_they_are_acknowledged(servic
 
 def test_kinds_of_answers(service: Service) -> None:
     with Client(service.address) as shop:
-        shop.answer("a", payoff=0.0)
+        shop.answer("a", reward=0.0)
         shop.answer("b", wants=["up"])
         shop.answer("c", wants={"up": 0.5})
         shop.flush()
     said = [each for _, _, group, _ in service.heard for each in group]
     assert [dict(each, token="") for each in said] == [
-        {"token": "", "payoff": 0.0}, {"token": "", "wants": ["up"]}, {"token": "", "wants": {"up": 0.5}},
+        {"token": "", "reward": 0.0}, {"token": "", "wants": ["up"]}, {"token": "", "wants": {"up": 0.5}},
     ]  # fmt: skip
 
 
@@ -239,14 +239,14 @@ def test_a_page_does_not_wait_for_a_service_that_is_away(service: Service) -> No
 def test_numbers_of_other_libraries_are_numbers(service: Service) -> None:
     with Client(service.address) as shop:
         shop.answer("a", click=np.int64(2))  # type: ignore[arg-type]
-        shop.answer("b", payoff=np.float32(0.5))  # type: ignore[arg-type]
-        shop.answer("c", payoff=np.True_)  # type: ignore[arg-type]
+        shop.answer("b", reward=np.float32(0.5))  # type: ignore[arg-type]
+        shop.answer("c", reward=np.True_)  # type: ignore[arg-type]
         shop.answer("d", wants={"up": np.float32(0.5)})  # type: ignore[dict-item]
         shop.answer("e", wants=np.array(["up"]))  # type: ignore[arg-type]
         shop.flush()
     said = [each for _, _, group, _ in service.heard for each in group]
     assert said == [
-        {"token": "a", "click": 2}, {"token": "b", "payoff": 0.5}, {"token": "c", "payoff": 1.0},
+        {"token": "a", "click": 2}, {"token": "b", "reward": 0.5}, {"token": "c", "reward": 1.0},
         {"token": "d", "wants": {"up": 0.5}}, {"token": "e", "wants": ["up"]},
     ]  # fmt: skip
 
@@ -257,9 +257,9 @@ def test_numbers_of_other_libraries_are_numbers(service: Service) -> None:
         ({"click": "2"}, "click"),
         ({"click": 1.5}, "click"),
         ({"click": True}, "click"),
-        ({"payoff": float("nan")}, "payoff"),
-        ({"payoff": "1"}, "payoff"),
-        ({"payoff": object()}, "payoff"),
+        ({"reward": float("nan")}, "reward"),
+        ({"reward": "1"}, "reward"),
+        ({"reward": object()}, "reward"),
         ({"wants": "up"}, "wants"),
         ({"wants": [3]}, "wants"),
         ({"wants": {"up": object()}}, "wants"),
@@ -326,7 +326,7 @@ def test_waiting_for_a_service_that_is_away_ends_and_says_what_was_lost(
 
 
 def test_nobody_there() -> None:
-    with Client("http://127.0.0.1:9", patience=0.1) as shop, pytest.raises(ServiceUnreachable):
+    with Client("http://127.0.0.1:9", feedback_window=0.1) as shop, pytest.raises(ServiceUnreachable):
         shop.decide("home")
 
 
@@ -338,5 +338,5 @@ def test_what_is_no_address(address: str) -> None:
 
 def test_names_may_be_numbers(service: Service) -> None:
     with Client(service.address) as shop:
-        shop.decide("home", person=7)
-    assert service.heard[0][2] == {"person": "7"}, "services take names as texts"
+        shop.decide("home", user_id=7)
+    assert service.heard[0][2] == {"user_id": "7"}, "services take names as texts"

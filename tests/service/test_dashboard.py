@@ -18,10 +18,10 @@ from starlette.applications import Starlette
 
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.service.dashboard import FILES, dashboard_routes
-from diminuendo.service.records import HeardNote, PlacementFacts
+from diminuendo.service.records import HeardNote, PlacementSpec
 from tests.service.fake_store import HOSTILE, FakeStore, tea_shop
 from tests.service.site import KEYS as ROLE_KEYS
-from tests.service.site import Site, block, facts
+from tests.service.site import Site, block, spec
 from tests.test_lazy import loaded
 
 PAGES = (
@@ -46,10 +46,10 @@ class Reply:
         return self.body.decode()
 
 
-async def planner(facts: PlacementFacts) -> Any:
+async def planner(spec: PlacementSpec) -> Any:
     """What is promised, in brief."""
     await asyncio.sleep(0.1)
-    promise = Guarantee(facts.epsilon, 0.0, "replace one round", f"guarantee of {HOSTILE}", True).as_json()
+    promise = Guarantee(spec.epsilon, 0.0, "replace one round", f"guarantee of {HOSTILE}", True).as_json()
     return SimpleNamespace(plan={"guarantee": promise}, refused=None)
 
 
@@ -129,8 +129,8 @@ def test_hostile_names_stay_names(visitor: Visitor, path: str) -> None:
 def test_hostile_placements_and_populations_have_pages(tmp_path: Path) -> None:
     store = FakeStore(tmp_path)
     store._populations["a/../b?<i>"] = b"{}"
-    facts = PlacementFacts("a/../b?<i>", ("x", "\u202ey\x00"), 1, "full", None)
-    number = store.placement("p/<b>#", facts)
+    spec = PlacementSpec("a/../b?<i>", ("x", "\u202ey\x00"), 1, "full", None)
+    number = store.placement("p/<b>#", spec)
     store.menu(number, kind="one", slots=1, first=0, end=None, filler=(1,), slates=((1,),))
     store.event(number, "items", {"retire": ["<u>"], "why": ["<s>"]}, "<q>")
     visitor = Visitor(store)
@@ -184,7 +184,7 @@ def test_numbers_on_the_overview_follow_the_store(tmp_path: Path) -> None:
     store = FakeStore(tmp_path)
     visitor = Visitor(store)
     assert "No placement yet" in visitor.get("/").text
-    number = store.placement("page", PlacementFacts("all", ("a", "b"), 1, "full", None))
+    number = store.placement("page", PlacementSpec("all", ("a", "b"), 1, "full", None))
     assert "the trainer is creating the learner" in visitor.get("/").text
     store.menu(number, kind="random", slots=1, first=0, end=1_234, filler=(0,))
     assert "the first comes after about 1,234 users" in visitor.get("/").text
@@ -198,7 +198,7 @@ def test_that_tastes_changed_is_said_among_what_changed(tmp_path: Path) -> None:
     """Menus say from when on something is remembered; that follows from what was published."""
     store = FakeStore(tmp_path)
     visitor = Visitor(store)
-    number = store.placement("page", PlacementFacts("all", ("a", "b"), 1, "full", None))
+    number = store.placement("page", PlacementSpec("all", ("a", "b"), 1, "full", None))
     said: dict[str, Any] = {"kind": "one", "slots": 1, "end": None, "filler": (0,), "slates": ((0,),)}
     store.menu(number, first=0, **said)
     assert "no drift was detected" in visitor.get("/placements/page").text
@@ -211,7 +211,7 @@ def test_that_tastes_changed_is_said_among_what_changed(tmp_path: Path) -> None:
 def test_how_many_answer_is_said_where_it_was_published(tmp_path: Path) -> None:
     store = FakeStore(tmp_path)
     visitor = Visitor(store)
-    number = store.placement("page", PlacementFacts("all", ("a", "b"), 1, "full", None))
+    number = store.placement("page", PlacementSpec("all", ("a", "b"), 1, "full", None))
     assert "Answers, about" not in visitor.get("/placements/page").text
     said: dict[str, Any] = {
         "kind": "one",
@@ -230,7 +230,7 @@ def test_how_many_answer_is_said_where_it_was_published(tmp_path: Path) -> None:
 def test_that_nobody_answers_is_said_where_published_rewards_show_it(tmp_path: Path) -> None:
     store = FakeStore(tmp_path)
     visitor = Visitor(store)
-    number = store.placement("page", PlacementFacts("all", ("a", "b"), 1, "full", None))
+    number = store.placement("page", PlacementSpec("all", ("a", "b"), 1, "full", None))
     shown: dict[str, Any] = {
         "kind": "one",
         "slots": 1,
@@ -249,7 +249,7 @@ def test_that_nobody_answers_is_said_where_published_rewards_show_it(tmp_path: P
 def test_decisions_never_become_fewer(tmp_path: Path) -> None:
     """A menu may be for rounds that were handed out before it took effect."""
     store = FakeStore(tmp_path)
-    number = store.placement("page", PlacementFacts("all", ("a", "b"), 1, "full", None))
+    number = store.placement("page", PlacementSpec("all", ("a", "b"), 1, "full", None))
     for first in (0, 40, 90):
         store.menu(number, kind="one", slots=1, first=first, end=None, filler=(0,), slates=((0,),))
         store.clock += 1
@@ -290,7 +290,7 @@ def test_what_is_promised_comes_when_it_is_worked_out(shop: FakeStore) -> None:
 
 
 def test_front_ends_show_it_beside_the_api(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts())
+    site = Site(tmp_path, shop=spec())
     site.publish("shop", block(0, 30))
 
     async def work() -> None:

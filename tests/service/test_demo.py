@@ -34,8 +34,8 @@ def test_names_are_the_same_on_both_sides(tmp_path: Path) -> None:
 
 
 def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
-    people = diminuendo.msweb()
-    labels, rows = people.labels or (), people.matrices[0]
+    users = diminuendo.msweb()
+    labels, rows = users.labels or (), users.matrices[0]
     wanted = {labels[item] for item in rows.indices[: rows.indptr[MANY]]}
     assert any(label != label.strip() for label in wanted)
     demo = subprocess.Popen(
@@ -44,8 +44,8 @@ def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
         env=os.environ | {"BROWSER": "true"}, start_new_session=True,
     )  # fmt: skip
     assert demo.stdout is not None
-    late = threading.Timer(120.0, demo.kill)
-    late.start()
+    delay = threading.Timer(120.0, demo.kill)
+    delay.start()
     said = list[str]()
     for line in demo.stdout:
         said.append(line)
@@ -53,7 +53,7 @@ def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
             break
     demo.send_signal(signal.SIGINT)
     rest, log = demo.communicate()
-    late.cancel()
+    delay.cancel()
     out = "".join(said) + rest
     assert demo.returncode == 0, out + log
     assert {json.loads(line)["happened"] for line in log.splitlines()} <= WELL

@@ -34,7 +34,7 @@ def published(
 
 
 def menus(world: World) -> list[bytes]:
-    """What people see; keys that answers are sealed to are drawn anew each time."""
+    """What users see; keys that answers are sealed to are drawn anew each time."""
     return [
         row.body.split(b'"seal"')[0] for number in sorted(world.front) for row in world.store.menus(number)
     ]
@@ -64,7 +64,7 @@ def test_a_real_cluster_publishes_the_same(tmp_path: Path, monkeypatch: pytest.M
     assert result == seen
 
 
-def test_a_site_says_where_people_are_kept(tmp_path: Path) -> None:
+def test_a_site_says_where_users_are_kept(tmp_path: Path) -> None:
     assert read_site(written(tmp_path, GOOD)).engine == "here"
     for said in (*ENGINES, f"{CLUSTER}head:10001"):
         assert read_site(written(tmp_path, f'engine = "{said}"\n{GOOD}')).engine == said

@@ -10,14 +10,14 @@ import pytest
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import SeededCoins
+from diminuendo.randomness.sources import SeededSource
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.service.prepare import check_affordable
-from diminuendo.service.records import HeardNote, PopulationFacts
+from diminuendo.service.records import HeardNote, PopulationSpec
 from diminuendo.service.trainer.heard import TIMES, Heard
-from tests.service.world import World, facts, repeat_noise
+from tests.service.world import World, repeat_noise, spec
 
-PLACE = facts("slate-totals", "bandit", epsilon=4.0, heard=0.4)
+PLACE = spec("slate-totals", "bandit", epsilon=4.0, heard=0.4)
 
 
 def heard_of(ledger: Ledger) -> Heard:
@@ -26,7 +26,7 @@ def heard_of(ledger: Ledger) -> Heard:
 
 @pytest.mark.parametrize("budget", [Budget(2.0, 0.0, accountant="pure"), Budget(2.0, 1e-6)])
 def test_it_is_about_how_many_answered(budget: Budget) -> None:
-    ledger, secret = Ledger(budget), SecretRandomness(SeededCoins(3))
+    ledger, secret = Ledger(budget), SecretRandomness(SeededSource(3))
     heard, answered = heard_of(ledger), np.flatnonzero(np.arange(3000) % 3)
     assert ledger.charges, "it is paid for before anybody comes"
     notes = []
@@ -43,7 +43,7 @@ def test_it_is_about_how_many_answered(budget: Budget) -> None:
 
 
 def test_a_round_in_a_batch_that_is_over_is_too_late() -> None:
-    ledger, secret = Ledger(Budget(1e6, 0.0, accountant="pure")), SecretRandomness(SeededCoins(3))
+    ledger, secret = Ledger(Budget(1e6, 0.0, accountant="pure")), SecretRandomness(SeededSource(3))
     heard = heard_of(ledger)
     heard.add(np.array([0, 1]))
     assert heard.published(125, secret) == HeardNote(2.0, 125, 0.0)
@@ -54,29 +54,29 @@ def test_a_round_in_a_batch_that_is_over_is_too_late() -> None:
 
 def test_nothing_is_drawn_or_paid_where_it_was_not_asked_for() -> None:
     ledger = Ledger(Budget(2.0, 0.0, accountant="pure"))
-    heard = Heard(facts("slate-totals", "bandit"), ledger)
+    heard = Heard(spec("slate-totals", "bandit"), ledger)
     heard.add(np.arange(10))
-    assert heard.published(3000, SecretRandomness(SeededCoins(3))) is None
+    assert heard.published(3000, SecretRandomness(SeededSource(3))) is None
     assert not ledger.charges
     assert heard.snapshot() == b""
 
 
 def test_who_does_not_say_how_many_come_has_batches_that_grow() -> None:
     ledger = Ledger(Budget(2.0, 0.0, accountant="pure"))
-    Heard(facts("slate-totals", "bandit", people=None, heard=0.1), ledger)
+    Heard(spec("slate-totals", "bandit", users=None, heard=0.1), ledger)
     assert len(ledger.charges) == 1
 
 
 def test_it_is_part_of_what_a_population_pays_for() -> None:
-    population = PopulationFacts(4.0, 0.0)
+    population = PopulationSpec(4.0, 0.0)
     check_affordable(
-        "people", population, {"place": facts("slate-totals", "bandit", epsilon=3.0, delta=0.0, heard=0.2)}
+        "users", population, {"place": spec("slate-totals", "bandit", epsilon=3.0, delta=0.0, heard=0.2)}
     )
     with pytest.raises(InvalidInput, match="cannot pay for all its placements together"):
         check_affordable(
-            "people",
+            "users",
             population,
-            {"place": facts("slate-totals", "bandit", epsilon=3.5, delta=0.0, heard=0.2)},
+            {"place": spec("slate-totals", "bandit", epsilon=3.5, delta=0.0, heard=0.2)},
         )
 
 

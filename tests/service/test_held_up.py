@@ -23,7 +23,7 @@ from diminuendo.service.store import AnswerRow
 from diminuendo.service.trainer.keys import Keys
 from diminuendo.service.trainer.placement import STALE, Placement
 from tests.service.test_trainer import learned
-from tests.service.world import ITEMS, KINDS, TICK, World, facts
+from tests.service.world import ITEMS, KINDS, TICK, World, spec
 
 
 class HeldUp:
@@ -66,9 +66,9 @@ def test_a_menu_does_not_take_effect_when_it_is_ready(tmp_path: Path) -> None:
 def test_a_key_is_kept_as_long_as_front_ends_may_have_used_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Held up before it publishes: until then people answer to the key of before, to rounds that are leased then."""
+    """Held up before it publishes: until then users answer to the key of before, to rounds that are leased then."""
     result = learned(monkeypatch)
-    world = World(tmp_path, place=facts("slate-totals", "bandit", deadline=50.0))
+    world = World(tmp_path, place=spec("slate-totals", "bandit", deadline=50.0))
     marks, front = HeldUp("sealed"), world.front[1]
     trainer = world.trainer(world.store, marks)
     trainer.step()
@@ -84,7 +84,7 @@ def test_a_key_is_kept_as_long_as_front_ends_may_have_used_it(
         assert lease is not None
         assert lease.first == first.end
         front.show(lease)
-        rows = [AnswerRow(1, number, front.sealed(said)) for _, number, said in front.late]
+        rows = [AnswerRow(1, number, front.sealed(said)) for _, number, said in front.delay]
         assert rows
         world.store.put(rows)
 
@@ -120,14 +120,14 @@ def test_whoever_is_superseded_takes_no_note_back(tmp_path: Path, monkeypatch: p
     def meanwhile() -> None:
         other = world.trainer()
         world.play(60, other.step)
-        heads.append(Keys(tmp_path / "keys").noted("people"))
+        heads.append(Keys(tmp_path / "keys").noted("users"))
 
     held.meanwhile = meanwhile
     for _ in range(60):
         if held.meanwhile is not None:
             world.play(1, one.step)
     assert not one.led, "whoever was superseded lets go"
-    assert Keys(tmp_path / "keys").noted("people") == heads[0]
+    assert Keys(tmp_path / "keys").noted("users") == heads[0]
     assert heads[0] == world.menu().head
 
 
@@ -146,9 +146,9 @@ def test_notes_of_before_there_were_epochs_are_heeded(tmp_path: Path) -> None:
 def test_a_ledger_that_lacks_what_a_later_epoch_noted_is_refused(tmp_path: Path) -> None:
     world = World(tmp_path, place=KINDS["totals"])
     world.play(8, world.trainer().step)
-    Keys(tmp_path / "keys").note("people", "00" * 32, 2**60)
+    Keys(tmp_path / "keys").note("users", "00" * 32, 2**60)
     with pytest.raises(LedgerDamaged):
-        Ledger.on(world.store.books("people", None), expect=Keys(tmp_path / "keys").noted("people"))
+        Ledger.on(world.store.books("users", None), expect=Keys(tmp_path / "keys").noted("users"))
 
 
 def test_a_front_end_that_was_held_up_looks_again_before_it_seals(
@@ -163,7 +163,7 @@ def test_a_front_end_that_was_held_up_looks_again_before_it_seals(
     place = front_placement.Placement(world.store, row, cast(Executor, None), lambda: world.time)
     serving = Serving(cast(Tokens, None), cast(Names, None), cast(Writer, None))
     place.refresh()
-    said = Said(Shown(1, 0, 1, True, (0, 1, 2)), payoff=1.0)
+    said = Said(Shown(1, 0, 1, True, (0, 1, 2)), reward=1.0)
     now[0] += front_placement.FRESH - 1
     assert len(serving.row(place, said, world.time)) == 1
     now[0] += 2

@@ -1,4 +1,4 @@
-"""Several hosts whose network is cut silently while people come: PostgreSQL on one, machines of a site on the others.
+"""Several hosts whose network is cut silently while users come: PostgreSQL on one, machines of a site on the others.
 
 Nobody is told of a cut: packets go nowhere. The machine that is cut off shows fillers and acknowledges nothing; a
 trainer of the other one leads; once healed, all that was acknowledged in time was counted, once.
@@ -30,22 +30,22 @@ from diminuendo.service.site import read_site
 from diminuendo.service.store import Store, open_store
 from diminuendo.service.store.led import Led
 from diminuendo.service.store.postgres import PostgresStore
-from diminuendo.service.store.postgres.server import PATIENCE, WATCHED, Db, WatchfulLoop
+from diminuendo.service.store.postgres.server import FEEDBACK_WINDOW, WATCHED, Db, WatchfulLoop
 from tests.kit import postgres
 from tests.kit.hosts import SUBNET, Hosts, hosts
 from tests.kit.postgres import Server
 from tests.service.chaos import SETTLES, SITE
 from tests.service.judge import Auditor, judged
-from tests.service.people import Asked, Door, People
 from tests.service.store_contract import answered, begun, said
 from tests.service.test_many_trainers import TAKEOVER, check, led_by, more_menus, wait_for
+from tests.service.users import Asked, Door, Users
 
 T = TypeVar("T")
 MACHINES = ("anna", "ben")
-PEOPLE = 60_000
+USERS = 60_000
 CUT, DEADLINE = 25.0, 4.0
 """Seconds."""
-BOUND = 3 * PATIENCE
+BOUND = 3 * FEEDBACK_WINDOW
 """Seconds that a call of the store takes at most when nothing comes: for a place, on a connection that was, for a new
 one."""
 PACE = 0.25
@@ -127,20 +127,20 @@ def test_whoever_is_cut_off_in_the_midst_of_a_transaction_holds_nobody_up_for_lo
                 await asyncio.sleep(CUT)
                 await db.execute("SELECT 1")
 
-        held = on(made, "anna", lambda: anna._server.writing(hold, Led("people", epoch)))
+        held = on(made, "anna", lambda: anna._server.writing(hold, Led("users", epoch)))
         assert there.wait(10)
         time.sleep(0.5)  # what it sent has arrived
         made.cut("anna")
         began = time.monotonic()
-        leading = on(made, "ben", lambda: until_it_goes(lambda: ben.lead("people", "ben", epoch)))
+        leading = on(made, "ben", lambda: until_it_goes(lambda: ben.lead("users", "ben", epoch)))
         storing = on(made, "anna", lambda: anna.put(answered(1)))
         assert leading.result(TAKEOVER) > epoch
         took = time.monotonic() - began
-        assert took < 2 * PATIENCE
+        assert took < 2 * FEEDBACK_WINDOW
         with pytest.raises(StoreUnavailable):
             storing.result(BOUND)
         query = f"SELECT 1 FROM pg_stat_activity WHERE client_addr = '{made.address('anna')}'"
-        wait_for(2 * PATIENCE, lambda: "" if server.sql(database, query) else "all are gone")
+        wait_for(2 * FEEDBACK_WINDOW, lambda: "" if server.sql(database, query) else "all are gone")
         made.heal("anna")
         anna.put(answered(2))
         with pytest.raises(StoreUnavailable):
@@ -186,10 +186,10 @@ def until_it_goes(work: Callable[[], T]) -> T:
 
 
 class Machines(NamedTuple):
-    """A site on several hosts, people who come, and the store, looked at from beside the network."""
+    """A site on several hosts, users who come, and the store, looked at from beside the network."""
 
     made: Hosts
-    people: People
+    users: Users
     store: Store
     auditor: Auditor
     tokens: Tokens
@@ -199,7 +199,7 @@ class Machines(NamedTuple):
 def site(folder: Path) -> Iterator[Machines]:
     with served() as (made, server), ExitStack() as ending:
         database, (key, hashed), port = server.database(), new_access_key(), 8080
-        told = SITE.format(hashed=hashed, people=PEOPLE, deadline=DEADLINE, store=address(made, database))
+        told = SITE.format(hashed=hashed, users=USERS, deadline=DEADLINE, store=address(made, database))
         for name in MACHINES:
             (folder / name).mkdir()
             path = folder / name / "site.toml"
@@ -215,11 +215,11 @@ def site(folder: Path) -> Iterator[Machines]:
         store = open_store(server.address(database))
         ending.callback(store.close)
         doors = [Door(made.address(name), port, name, partial(made.thread, name)) for name in MACHINES]
-        people = People(doors, key, many=3, pace=PACE, timeout=2 * BOUND, patience=0.0)
-        ending.callback(people.stop)
-        people.start()
+        users = Users(doors, key, many=3, pace=PACE, timeout=2 * BOUND, feedback_window=0.0)
+        ending.callback(users.stop)
+        users.start()
         keys = read_keys(read_site(folder / MACHINES[0] / "site.toml").keys)
-        yield Machines(made, people, store, Auditor(store), Tokens(keys.tokens, 1))
+        yield Machines(made, users, store, Auditor(store), Tokens(keys.tokens, 1))
 
 
 def ended(running: subprocess.Popen[bytes]) -> None:
@@ -253,8 +253,8 @@ def cut_off(machines: Machines, cut: Callable[[str], None], heal: Callable[[str]
     finally:
         until = time.monotonic()
         heal(lost)
-    decided = machines.people.during(lost, began + 0.5, until, "decisions")
-    refused = machines.people.during(lost, began + 0.5, until, "answers")
+    decided = machines.users.during(lost, began + 0.5, until, "decisions")
+    refused = machines.users.during(lost, began + 0.5, until, "answers")
     print(
         f"{lost} was cut off, {other} led after {took:.1f} s; {len(decided)} decisions, "
         f"in at most {longest(decided):.2f} s; {len(refused)} refused, "
@@ -262,10 +262,10 @@ def cut_off(machines: Machines, cut: Callable[[str], None], heal: Callable[[str]
     )
     assert len(decided) > 5
     assert {each.status for each in decided} == {201}, "decisions go on"
-    assert longest(decided) < PATIENCE, "and wait for no connection"
+    assert longest(decided) < FEEDBACK_WINDOW, "and wait for no connection"
     assert refused
     assert {each.status for each in refused} == {503}
-    assert {each.status for each in machines.people.during(other, began, until, "decisions")} == {201}
+    assert {each.status for each in machines.users.during(other, began, until, "decisions")} == {201}
     healed = time.monotonic()
     wait_for(60.0, lambda: "taken" if taken(machines, lost, healed) else "")  # answers are taken again
     now = store.leaders()["everybody"]
@@ -278,14 +278,14 @@ def longest(asked: list[Asked]) -> float:
 
 
 def taken(machines: Machines, machine: str, since: float) -> bool:
-    asked = machines.people.during(machine, since, time.monotonic(), "answers")
+    asked = machines.users.during(machine, since, time.monotonic(), "answers")
     return any(0 < each.status < 300 for each in asked)
 
 
 @pytest.mark.slow
 def test_machines_that_are_cut_off_lose_nothing_that_they_acknowledged(tmp_path: Path) -> None:
     with site(tmp_path) as machines:
-        made, store, people = machines.made, machines.store, machines.people
+        made, store, users = machines.made, machines.store, machines.users
         wait_for(120.0, lambda: more_menus(store, 2) if "everybody" in store.populations() else "")
         for name in MACHINES:
             wait_for(60.0, lambda name=name: "taken" if taken(machines, name, 0.0) else "")  # type: ignore[misc]
@@ -296,11 +296,11 @@ def test_machines_that_are_cut_off_lose_nothing_that_they_acknowledged(tmp_path:
         machines.auditor.look()
         there = len(store.menus(1))
         wait_for(60.0, lambda: more_menus(store, there + 1))
-        people.stop()
+        users.stop()
         time.sleep(DEADLINE + SETTLES)
-        told = {each.status for each in people.told.asked if each.began > began}
+        told = {each.status for each in users.told.asked if each.began > began}
         assert told == {201, 202, 503}, "everybody was told something"
-        result = judged(machines.auditor.record(people.told, machines.tokens, []))
+        result = judged(machines.auditor.record(users.told, machines.tokens, []))
         print(result)
         assert result.unknown < result.in_time / 20
         check(result)

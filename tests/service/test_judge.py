@@ -57,7 +57,7 @@ def record(tmp_path: Path) -> Record:
 def test_a_record_in_order_has_no_fault(record: Record) -> None:
     result = judged(record)
     assert result.faults == []
-    assert (result.in_time, result.late, result.unknown) == (BLOCKS * ANSWERED, BLOCKS, BLOCKS)
+    assert (result.in_time, result.delay, result.unknown) == (BLOCKS * ANSWERED, BLOCKS, BLOCKS)
     assert (result.decisions, result.fillers, result.releases, result.epochs) == (
         BLOCKS * BLOCK,
         0,

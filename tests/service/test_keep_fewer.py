@@ -1,4 +1,4 @@
-"""In the service people are forgotten in memory, in snapshots and in the store; and outside of a sample nothing happens
+"""In the service users are forgotten in memory, in snapshots and in the store; and outside of a sample nothing happens
 but that somebody is shown a slate."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from diminuendo.service.records import Lists, PublicMenu, Said
 from diminuendo.service.store import NO_PLACEMENT
 from diminuendo.service.trainer.made import asked, in_flight
 from tests.kit.statistics import ALPHA
-from tests.service.world import ITEMS, World, facts, repeat_noise
+from tests.service.world import ITEMS, World, repeat_noise, spec
 
 RETENTION = 300
 ONE = PublicMenu(1, "one", 2, 0, None, (2, 3), ((0, 1),))
@@ -40,10 +40,10 @@ class NoRounds:
 
 
 def place_with(menu: PublicMenu | None, sample: int = 10**15) -> Any:
-    known = facts("overlap-greedy", "full", sample=sample)
+    known = spec("overlap-greedy", "full", sample=sample)
     chooser = None if menu is None else Chooser(menu, ITEMS, known.hidden, sample > 1)
     return SimpleNamespace(
-        number=1, facts=known, rounds=NoRounds(), filler=lambda: chooser, decisions=0, fillers=0, outside=0,
+        number=1, spec=known, rounds=NoRounds(), filler=lambda: chooser, decisions=0, fillers=0, outside=0,
         ready=True, fresh=True, sealed=lambda said: said,
     )  # fmt: skip
 
@@ -63,12 +63,12 @@ def test_the_coin_is_one_in_so_many_and_always_falls_where_there_is_no_sample() 
     ("menu", "slate", "chance"),
     [(ONE, (0, 1), 1.0), (TYPES, (4, 5), 1.0), (DEALT, (2, 3), None), (RANDOM, None, 1 / 56)],
 )
-@pytest.mark.parametrize("person", ["", "ada"])
+@pytest.mark.parametrize("user_id", ["", "ada"])
 def test_outside_the_menu_is_shown_without_a_round_a_visit_or_a_row(
-    menu: PublicMenu, slate: Any, chance: float | None, person: str
+    menu: PublicMenu, slate: Any, chance: float | None, user_id: str
 ) -> None:
     place, front = place_with(menu), serves()
-    decide = front.decide_for(place, person, "", 1, ()) if person else front.decide(place, 1, ())
+    decide = front.decide_for(place, user_id, "", 1, ()) if user_id else front.decide(place, 1, ())
     decision = asyncio.run(decide)
     shown = front._tokens.open(decision.token)
     assert (shown.round, shown.counts) == (NO_ROUND, False)
@@ -103,23 +103,23 @@ def test_the_coin_is_thrown_before_anything_is_read_of_her(monkeypatch: pytest.M
 
     monkeypatch.setattr(serving, "in_sample", coin)
     front, place = serves(), place_with(TYPES, sample=7)
-    for person, key, type_ in (("ada", "k", 0), ("ada", "k", 1), ("bob", "", 1)):
-        asyncio.run(front.decide_for(place, person, key, type_, ()))
+    for user_id, key, type_ in (("ada", "k", 0), ("ada", "k", 1), ("bob", "", 1)):
+        asyncio.run(front.decide_for(place, user_id, key, type_, ()))
     asyncio.run(front.decide(place, 1, ()))
     assert seen == {(7,): 4}
 
 
 def test_a_learner_is_made_for_the_rounds_of_the_sample() -> None:
-    whole, sampled = facts("overlap-greedy", "full"), facts("overlap-greedy", "full", sample=10)
+    whole, sampled = spec("overlap-greedy", "full"), spec("overlap-greedy", "full", sample=10)
     name, setting, options = asked(sampled, lambda: 0.0)
     assert (name, setting.rounds, setting.sample, options) == ("overlap-greedy", 300, 1, {})
     assert in_flight(sampled) < in_flight(whole) / 8
-    assert facts("overlap-greedy", "full", sample=10, people=None).rounds is None
+    assert spec("overlap-greedy", "full", sample=10, users=None).rounds is None
 
 
 def kept(trainer: Any) -> list[int]:
     policy: Any = trainer.placements[1].learner.policy
-    return [int(number) for block in policy._memory.users.blocks for number in block.facts.rounds]
+    return [int(number) for block in policy._memory.users.blocks for number in block.spec.rounds]
 
 
 @pytest.mark.parametrize("restarted", [pytest.param(False, marks=pytest.mark.slow), True])
@@ -127,7 +127,7 @@ def test_whoever_is_forgotten_is_gone_from_memory_snapshot_and_store(
     restarted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repeat_noise(monkeypatch)
-    world = World(tmp_path, place=facts("overlap-greedy", "full", retention=RETENTION))
+    world = World(tmp_path, place=spec("overlap-greedy", "full", retention=RETENTION))
     trainer = world.trainer(world.store)
     oldest, most = 0, 0
     for _ in range(9):

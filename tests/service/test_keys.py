@@ -10,8 +10,8 @@ import pytest
 from diminuendo.errors import InvalidInput, Superseded
 from diminuendo.service.seal import Sealer
 from diminuendo.service.store.sqlite import SqliteStore
-from diminuendo.service.trainer.halves import FolderHalves, StoreHalves, make_master, read_masters
 from diminuendo.service.trainer.keys import FRONT, Key, Keys
+from diminuendo.service.trainer.private_keys import FolderKeys, StoreKeys, make_master, read_masters
 from tests.service.store_contract import begun
 
 
@@ -70,12 +70,12 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
         yield result
 
 
-def kept_in(store: SqliteStore, folder: Path) -> tuple[Keys, StoreHalves]:
-    halves = StoreHalves(store, store.leaders()["people"].epoch, read_masters(folder))
-    return Keys(folder, halves), halves
+def kept_in(store: SqliteStore, folder: Path) -> tuple[Keys, StoreKeys]:
+    private_keys = StoreKeys(store, store.leaders()["users"].epoch, read_masters(folder))
+    return Keys(folder, private_keys), private_keys
 
 
-def test_halves_in_the_store_are_opened_on_any_machine_that_has_the_master_key(
+def test_private_keys_in_the_store_are_opened_on_any_machine_that_has_the_master_key(
     store: SqliteStore, tmp_path: Path
 ) -> None:
     here, there, stranger = (tmp_path / name for name in ("here", "there", "stranger"))
@@ -90,12 +90,12 @@ def test_halves_in_the_store_are_opened_on_any_machine_that_has_the_master_key(
     (there / "master.key").write_bytes((here / "master.key").read_bytes())
     other, _ = kept_in(store, there)
     assert (other.open(1, said), other.open_snapshot(1, snapshot)) == (b"a", b"all")
-    unknown, halves = kept_in(store, stranger)
+    unknown, private_keys = kept_in(store, stranger)
     assert unknown.open(1, said) is None
     with pytest.raises(InvalidInput, match="master key that was there"):
         unknown.open_snapshot(1, snapshot)
     with pytest.raises(InvalidInput, match=r"copy master\.key from the machine of another"):
-        halves.take_over(1, FolderHalves(stranger))
+        private_keys.take_over(1, FolderKeys(stranger))
     with pytest.raises(InvalidInput, match=r"no master\.key in"):
         read_masters(tmp_path / "nowhere")
     other.drop(1, key.number)
@@ -105,13 +105,13 @@ def test_halves_in_the_store_are_opened_on_any_machine_that_has_the_master_key(
 
 def test_a_sealed_half_opens_nothing_in_another_row(store: SqliteStore, tmp_path: Path) -> None:
     make_master(tmp_path)
-    keys, halves = kept_in(store, tmp_path)
+    keys, private_keys = kept_in(store, tmp_path)
     one, two = keys.new(1).number, keys.new(1).number
-    before = halves.get(1, two)
-    store.keep_key(store.leaders()["people"].epoch, 1, two, store.kept_keys(1)[one])
+    before = private_keys.get(1, two)
+    store.keep_key(store.leaders()["users"].epoch, 1, two, store.kept_keys(1)[one])
     with pytest.raises(Exception, match="ecrypt"):
-        halves.get(1, two)
-    assert halves.get(1, one) != before
+        private_keys.get(1, two)
+    assert private_keys.get(1, one) != before
     assert all(before not in path.read_bytes() for path in tmp_path.glob("store.db*")), (
         "nor is it there in the open"
     )
@@ -120,22 +120,22 @@ def test_a_sealed_half_opens_nothing_in_another_row(store: SqliteStore, tmp_path
 def test_who_leads_next_seals_with_the_newest_master_key_and_takes_the_folder_along(
     store: SqliteStore, tmp_path: Path
 ) -> None:
-    folder, machine = FolderHalves(tmp_path / "keys"), tmp_path / "keys"
+    folder, machine = FolderKeys(tmp_path / "keys"), tmp_path / "keys"
     make_master(machine)
     in_folder = Keys(machine).new(1)
     keys, _ = kept_in(store, machine)
     in_store = keys.new(1)
     said = [sealer(each).seal(b"%d" % each.number) for each in (in_folder, in_store)]
     (machine / "master-2.key").write_text("07" * 32 + "\n")
-    keys, halves = kept_in(store, machine)
-    halves.take_over(1, folder)
+    keys, private_keys = kept_in(store, machine)
+    private_keys.take_over(1, folder)
     (machine / "master.key").unlink()
     keys, _ = kept_in(store, machine)
     assert [keys.open(1, each) for each in said] == [b"%d" % key.number for key in (in_folder, in_store)]
     assert folder.numbers(1) == set()
-    halves.take_over(1, folder)
+    private_keys.take_over(1, folder)
     assert keys.of(1) == {in_folder.number, in_store.number}
-    store.lead("people", "another")
+    store.lead("users", "another")
     with pytest.raises(Superseded):
         keys.new(1)
     with pytest.raises(Superseded):

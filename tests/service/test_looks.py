@@ -12,7 +12,7 @@ import pytest
 
 from diminuendo.errors import StoreUnavailable
 from diminuendo.service.store.sqlite import SqliteStore
-from tests.service.site import Site, block, facts
+from tests.service.site import Site, block, spec
 
 AT_REST = Counter({"now": 1, "published": 1, "placements": 1})
 
@@ -48,7 +48,7 @@ def versions(site: Site) -> dict[str, int]:
 @pytest.mark.parametrize("many", [1, 40])
 def test_what_a_front_end_asks_at_rest_does_not_grow_with_placements(many: int, tmp_path: Path) -> None:
     store = Counted(SqliteStore(tmp_path / "site.db"))
-    site = Site(tmp_path, store, **{f"place{number}": facts("click") for number in range(many)})
+    site = Site(tmp_path, store, **{f"place{number}": spec("click") for number in range(many)})
     for name in site.numbers:
         site.publish(name, block(0, 90))
 
@@ -73,7 +73,7 @@ def test_what_a_front_end_asks_at_rest_does_not_grow_with_placements(many: int, 
 
 def test_a_menu_that_could_not_be_read_is_read_the_next_time(tmp_path: Path) -> None:
     store = Counted(SqliteStore(tmp_path / "site.db"))
-    site = Site(tmp_path, store, one=facts("click"), two=facts("click"))
+    site = Site(tmp_path, store, one=spec("click"), two=spec("click"))
 
     async def work() -> None:
         front = site.app.front
@@ -98,14 +98,14 @@ def test_a_menu_that_could_not_be_read_is_read_the_next_time(tmp_path: Path) -> 
 def test_a_placement_that_is_made_in_the_midst_of_a_look_is_found_with_its_menu(tmp_path: Path) -> None:
     """Whatever is told of between two questions is not lost."""
     store = Counted(SqliteStore(tmp_path / "site.db"))
-    site = Site(tmp_path, store, one=facts("click"))
+    site = Site(tmp_path, store, one=spec("click"))
     site.publish("one", block(0, 90))
     asked, made = store.store.published, threading.Event()
 
-    def late(*given: Any) -> Any:
+    def delay(*given: Any) -> Any:
         if not made.is_set() and given[0]:
             made.set()
-            site.numbers["two"] = store.add_placement("two", "people", msgspec.json.encode(facts("click")))
+            site.numbers["two"] = store.add_placement("two", "users", msgspec.json.encode(spec("click")))
             site.publish("two", block(0, 90))
             site.publish("one", block(90, 180, version=2))
         return asked(*given)
@@ -113,7 +113,7 @@ def test_a_placement_that_is_made_in_the_midst_of_a_look_is_found_with_its_menu(
     async def work() -> None:
         for task in site.app.front._tasks:
             task.cancel()
-        store.store.published = late
+        store.store.published = delay
         await site.app.front.look()
         assert made.is_set()
         await site.app.front.look()

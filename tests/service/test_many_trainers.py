@@ -1,4 +1,4 @@
-"""Several trainers as real processes: stopped, woken, killed while people come. One leads; totals are exactly right."""
+"""Several trainers as real processes: stopped, woken, killed while users come. One leads; totals are exactly right."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 TAKEOVER = 15.0
 """Seconds, promised: from when a leader is gone until another one leads."""
-PEOPLE = 60_000
+USERS = 60_000
 
 
 def leader(site: Playing) -> Child:
@@ -72,7 +72,7 @@ def paused(site: Playing) -> Child:
 
 def test_a_leader_that_is_stopped_is_superseded_and_wakes_up_harmless(tmp_path: Path) -> None:
     """On PostgreSQL: test_split_brain.py."""
-    with playing(tmp_path, PEOPLE, 2.0, trainers=2) as site:
+    with playing(tmp_path, USERS, 2.0, trainers=2) as site:
         wait_for(90.0, lambda: more_menus(site.store, 2))
         child, before = paused(site), site.store.leaders()["everybody"]
         began = time.monotonic()
@@ -92,7 +92,7 @@ def test_a_leader_that_is_stopped_is_superseded_and_wakes_up_harmless(tmp_path: 
 
 def test_a_leader_that_is_killed_is_followed_by_another(tmp_path: Path) -> None:
     """Nobody starts it again, as on a machine that is gone."""
-    with playing(tmp_path, PEOPLE, 2.0, trainers=2, more='trainer_keys = "store"') as site:
+    with playing(tmp_path, USERS, 2.0, trainers=2, more='trainer_keys = "store"') as site:
         wait_for(90.0, lambda: more_menus(site.store, 2))
         child, before = leader(site), led_by(site.store)
         assert kill(child) == 1
@@ -108,7 +108,7 @@ def test_a_leader_that_is_killed_is_followed_by_another(tmp_path: Path) -> None:
 
 def test_a_store_of_before_is_put_back_while_front_ends_live_on(tmp_path: Path) -> None:
     """What the trainer noted in its folder is lost as well: without a high-water mark nothing is drawn."""
-    with playing(tmp_path, PEOPLE, 2.0, trainers=1, more='trainer_keys = "store"') as site:
+    with playing(tmp_path, USERS, 2.0, trainers=1, more='trainer_keys = "store"') as site:
         wait_for(90.0, lambda: more_menus(site.store, 3))
         live, old = sqlite3.connect(tmp_path / "site.db"), sqlite3.connect(tmp_path / "old.db")
         live.backup(old)
@@ -130,6 +130,6 @@ def test_a_store_of_before_is_put_back_while_front_ends_live_on(tmp_path: Path) 
         )  # it is started again and again, and refuses: a history, and no mark of how far it came
         assert [each.name for each in Ledger.on(site.store.books("everybody", None)).drawn] == drawn
         assert len(site.store.menus(1)) == known
-        site.people.stop(at_once=True)
+        site.users.stop(at_once=True)
         for each in (live, old):
             each.close()

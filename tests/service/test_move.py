@@ -19,7 +19,7 @@ from diminuendo.errors import InvalidInput, LedgerDamaged, StoreUnavailable
 from diminuendo.privacy import Ledger
 from diminuendo.privacy.events import Gaussian
 from diminuendo.service.records import Report
-from diminuendo.service.store import Counted, Store, VisitRow, open_store, put_back
+from diminuendo.service.store import Counted, Store, VisitRow, open_store, rolled_back
 from diminuendo.service.store.move import COPIED, move
 from diminuendo.service.store.sqlite import SqliteStore
 from tests.kit.postgres import Server
@@ -77,7 +77,7 @@ def lived_in(store: Store) -> None:
     store.publish(epoch, replace(FIRST_MENU, version=2, snapshot=b"\0large" * 300_000, forget_before=1))
     store.lease(1, 5, 1.0, None)
     store.keep_key(epoch, 1, 7, b"\0sealed")
-    with Ledger.on(store.books("people", epoch), BUDGET) as ledger:
+    with Ledger.on(store.books("users", epoch), BUDGET) as ledger:
         ledger.buy(Gaussian(1e-3), "sum", "of something").once("0", lambda: np.arange(3), SECRET)
     store.allow(epoch, 1, 10**8, 0.0)
     store.publish(epoch, replace(FIRST_MENU, version=3, snapshot=b"\0large" * 300_000, forget_before=1))
@@ -142,12 +142,12 @@ def test_all_of_it_is_moved_and_goes_on_there(path: Path, address: str) -> None:
         assert (lease.first, lease.version) == (15, 3)
         assert lease.at >= then - 1e-3
         assert store.add_event(1, "items", b"{}", "me") > before["events"][0][-1].seq
-        assert store.add_placement("third", "people", b"") == 3
+        assert store.add_placement("third", "users", b"") == 3
         store.put(answered(0, 1, 4))
         assert sorted(said(store)) == [2, 3, 4]  # what was forgotten or erased stays so
         assert store.put([], [VisitRow(1, ANNA, 2, 9)]) == [Counted(False, 9)]
-        epoch = store.lead("people", "two", after=before["leaders"]["people"].epoch)
-        with Ledger.on(store.books("people", epoch)) as ledger:
+        epoch = store.lead("users", "two", after=before["leaders"]["users"].epoch)
+        with Ledger.on(store.books("users", epoch)) as ledger:
             ledger.charge(Gaussian(1e-3), "more")
             assert len(ledger.charges) == 2
         store.publish(epoch, replace(FIRST_MENU, version=4))
@@ -164,9 +164,9 @@ def test_nothing_goes_on_where_it_was(path: Path, address: str) -> None:
             lambda: open_before.lease(1, 5, 1.0, None),
             lambda: open_before.put(answered(1)),
             lambda: open_before.erase(1, [1]),
-            lambda: open_before.lead("people", "two"),
+            lambda: open_before.lead("users", "two"),
             lambda: open_before.publish(epoch, replace(FIRST_MENU, version=2)),
-            lambda: open_before.books("people", epoch).lines.append(b"{}"),
+            lambda: open_before.books("users", epoch).lines.append(b"{}"),
             lambda: open_before.beat("trainer"),
             open_before.now,
         ]
@@ -185,7 +185,7 @@ def test_a_place_that_is_not_empty_is_refused_and_nothing_is_stopped(
     with open_store(str(path)) as store:
         lived_in(store)
     with open_store(address) as target:
-        target.add_population("people", b"{}")
+        target.add_population("users", b"{}")
     with pytest.raises(InvalidInput, match="is empty"):
         move(path, address)
     with open_store(str(path)) as store:
@@ -199,18 +199,18 @@ def test_a_mark_that_is_taken_away_helps_only_where_nobody_has_led_since(
 ) -> None:
     with open_store(str(path)) as store:
         lived_in(store)
-        put_back.note(tmp_path, "trainer", store.beats()["trainer"][0])
+        rolled_back.note(tmp_path, "trainer", store.beats()["trainer"][0])
     move(path, address)
     db = sqlite3.connect(path)
     with db:
         db.execute("UPDATE clock SET moved = NULL")
     db.close()
     with open_store(str(path)) as store, open_store(address) as target:
-        put_back.refuse_older(store, tmp_path)
-        put_back.note(tmp_path, "trainer", target.beat("trainer"))
-        put_back.refuse_older(target, tmp_path)
+        rolled_back.refuse_older(store, tmp_path)
+        rolled_back.note(tmp_path, "trainer", target.beat("trainer"))
+        rolled_back.refuse_older(target, tmp_path)
         with pytest.raises(LedgerDamaged, match="older"):
-            put_back.refuse_older(store, tmp_path)
+            rolled_back.refuse_older(store, tmp_path)
 
 
 @pytest.mark.slow

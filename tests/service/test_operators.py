@@ -16,23 +16,23 @@ from diminuendo.service.api import operators
 from diminuendo.service.api.bodies import PlanBody
 from diminuendo.service.api.operators import GIVEN_UP
 from diminuendo.service.api.routes import OPERATIONS
-from diminuendo.service.records import PlacementFacts, PlanQuestion
-from tests.service.site import ITEMS, KEYS, Site, block, facts, served
+from diminuendo.service.records import PlacementSpec, PlanQuestion
+from tests.service.site import ITEMS, KEYS, Site, block, served, spec
 
 
 @pytest.fixture
 def planning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Promises without a process: facts for more than 100,000 people are refused."""
+    """Promises without a process: facts for more than 100,000 users are refused."""
 
     made = PlanBody({"sentence": "a promise", "learner": "x"})  # kept, as the real one is
 
     async def planned(question: PlanQuestion) -> PlanBody:
-        return PlanBody(None, "too many") if (question.facts.people or 0) > 100_000 else made
+        return PlanBody(None, "too many") if (question.spec.users or 0) > 100_000 else made
 
     monkeypatch.setattr(operators, "planned", planned)
 
 
-def as_json(given: PlacementFacts) -> Any:
+def as_json(given: PlacementSpec) -> Any:
     return msgspec.to_builtins(given)
 
 
@@ -47,38 +47,38 @@ def test_populations_and_placements_are_made_once(tmp_path: Path) -> None:
         assert (await make("populations", {"name": "guests", "epsilon": 2})).json == {"name": "guests"}
         assert (await make("populations", {"name": "guests", "epsilon": 2})).problem == "taken"
         assert (await make("populations", {"name": "Guests!"})).json["pointer"] == "/name"
-        new = {"name": "home", "facts": as_json(facts(population="guests"))}
-        other = {"name": "home", "facts": as_json(facts(population="guests", deadline=5.0))}
+        new = {"name": "home", "spec": as_json(spec(population="guests"))}
+        other = {"name": "home", "spec": as_json(spec(population="guests", deadline=5.0))}
         assert (await make("placements", new, idempotency_key="k")).status == 201
         assert (await make("placements", new, idempotency_key="k")).status == 201, "sent again"
         assert (await make("placements", other, idempotency_key="k")).problem == "reused"
         assert (await make("placements", other, idempotency_key="l")).problem == "taken"
         assert (await make("placements", new)).problem == "taken"
         for wrong, problem, pointer in (
-            (facts(population="nobody"), "population", None),
-            (facts(items=("a", "a", "b")), "field", "/facts/items"),
-            (facts(slots=5), "field", "/facts/slots"),
-            (facts(pinned={0: "kiwi"}), "field", "/facts/pinned"),
-            (facts(caps=((("kiwi",), 1),)), "field", "/facts/caps"),
-            (facts(people=10**6), "plan", None),
+            (spec(population="nobody"), "population", None),
+            (spec(items=("a", "a", "b")), "field", "/facts/items"),
+            (spec(slots=5), "field", "/facts/slots"),
+            (spec(pinned={0: "kiwi"}), "field", "/facts/pinned"),
+            (spec(caps=((("kiwi",), 1),)), "field", "/facts/caps"),
+            (spec(users=10**6), "plan", None),
         ):
-            reply = await make("placements", {"name": "other", "facts": as_json(wrong)})
+            reply = await make("placements", {"name": "other", "spec": as_json(wrong)})
             assert (reply.problem, reply.json.get("pointer")) == (problem, pointer)
         result = (await site.ask("GET", "/v1/placements", key="audit")).json
         assert result == {"placements": [{"name": "home"}]}
         one = (await site.ask("GET", "/v1/placements/home", key="audit")).json
-        assert one["facts"]["items"] == list(ITEMS)
+        assert one["spec"]["items"] == list(ITEMS)
         assert one["menu"] is None
         assert (await site.ask("POST", "/v1/placements/home/decisions", {})).problem == "busy", "no menu yet"
         for _ in range(2):
             promise = (await site.ask("GET", "/v1/placements/home/guarantee", key="audit")).json
-            assert promise == {"sentence": "a promise", "facts": {"learner": "x"}}
+            assert promise == {"sentence": "a promise", "spec": {"learner": "x"}}
 
     site.run(work)
 
 
 def test_items_come_and_go_once(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts())
+    site = Site(tmp_path, shop=spec())
 
     async def work() -> None:
         async def change(**body: Any) -> Any:
@@ -103,7 +103,7 @@ def test_a_request_that_is_under_way_is_not_begun_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two at once with one Idempotency-Key; then the same again, and one whose front end was killed on the way."""
-    site = Site(tmp_path, shop=facts())
+    site = Site(tmp_path, shop=spec())
     site.publish("shop", block(0, 500))
     goes_on, asked = threading.Event(), threading.Event()
     add_event = site.store.add_event
@@ -140,8 +140,8 @@ def test_ledgers_are_read_line_by_line(tmp_path: Path) -> None:
     from diminuendo.privacy.budget import Budget
     from diminuendo.privacy.ledger import Ledger
 
-    site = Site(tmp_path, shop=facts())
-    books = site.store.books("people", site.epoch)
+    site = Site(tmp_path, shop=spec())
+    books = site.store.books("users", site.epoch)
     ledger = Ledger.on(books, Budget(1.0, 1e-6))
     ledger.charge(ledger.budget.share(0.5), "half")
     whole = books.lines.read().decode().splitlines()
@@ -162,12 +162,12 @@ def test_ledgers_are_read_line_by_line(tmp_path: Path) -> None:
 
 
 def test_every_route_is_for_its_roles_alone(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts())
+    site = Site(tmp_path, shop=spec())
     site.publish("shop", block(0, 9))
 
     async def work() -> None:
         for each in OPERATIONS:
-            path = each.path.format(placement="shop", population="people")
+            path = each.path.format(placement="shop", population="users")
             for role in ("serve", "operate", "audit"):
                 if each.roles and role not in each.roles and not path.endswith("/menu"):
                     assert (await site.ask(each.method, path, {}, key=role)).problem == "role", (path, role)
@@ -223,10 +223,10 @@ def _resolves(part: Any, whole: Any) -> None:
 def test_schemathesis_finds_no_fault(tmp_path: Path) -> None:
     """With keys of all roles, on placements that are there; only where schemathesis is installed."""
     pytest.importorskip("schemathesis")
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 9000))
     (tmp_path / "schemathesis.toml").write_text(
-        '[parameters]\n"path.placement" = "shop"\n"path.population" = "people"\n'
+        '[parameters]\n"path.placement" = "shop"\n"path.population" = "users"\n'
     )
     with served(site.app) as port:
         for key in KEYS.values():
@@ -245,11 +245,11 @@ def test_schemathesis_finds_no_fault(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_is_promised_is_worked_out_by_a_process_of_its_own(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts())
+    site = Site(tmp_path, shop=spec())
 
     async def work() -> None:
-        for wrong in (facts(learner="fi-dp"), facts(epsilon=0.9), facts(visits=2)):
-            new = {"name": "other", "facts": as_json(wrong)}
+        for wrong in (spec(learner="fi-dp"), spec(epsilon=0.9), spec(max_rounds_per_user=2)):
+            new = {"name": "other", "spec": as_json(wrong)}
             assert (await site.ask("POST", "/v1/placements", new, key="operate")).problem == "plan"
         promise = (await site.ask("GET", "/v1/placements/shop/guarantee", key="audit")).json
         assert "(1, 1e-06)-differentially private" in promise["sentence"]

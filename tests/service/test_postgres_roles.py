@@ -72,16 +72,16 @@ def test_what_front_ends_do_their_role_may(roles: Roles) -> None:
         visits = [VisitRow(1, ANNA, 1, 0), VisitRow(1, ANNA, 1, 1)]
         assert front.put(answered(0, 1, 2), visits) == [Counted(True, 0), Counted(False, 1)]
         assert front.put(answered(0)) == []
-        front.erase_person(1, ANNA)
+        front.erase_user(1, ANNA)
         assert said(owner) == {2: b"said 2"}
         assert front.add_event(1, "items", b"{}", "me") > 0
         assert front.remember_request("k", b"1", b"2") == (b"1", b"2")
         front.end_request("k", b"3")
         assert front.beat("front-0") <= front.now()
-        Ledger.on(owner.books("people", epoch), BUDGET).charge(Gaussian(1e-3), "something")
-        assert front.ledger("people") == []  # no menu shows it yet
+        Ledger.on(owner.books("users", epoch), BUDGET).charge(Gaussian(1e-3), "something")
+        assert front.ledger("users") == []  # no menu shows it yet
         owner.publish(epoch, replace(FIRST_MENU, version=2))
-        assert len(Ledger.on(front.books("people", None)).charges) == 1
+        assert len(Ledger.on(front.books("users", None)).charges) == 1
         for read in (front.menus(1), front.leases(1, 0), front.events(1), front.placements(), front.beats()):
             assert read
         assert front.leaders()
@@ -98,7 +98,7 @@ def test_what_trainers_do_their_role_may(roles: Roles) -> None:
         trainer.publish(epoch, replace(FIRST_MENU, version=2, snapshot=b"new", forget_before=2))
         assert trainer.snapshot(1) == b"new"
         trainer.allow(epoch, 1, 50, 0.0)
-        Ledger.on(trainer.books("people", epoch), BUDGET).charge(Gaussian(1e-3), "something")
+        Ledger.on(trainer.books("users", epoch), BUDGET).charge(Gaussian(1e-3), "something")
         trainer.beat("trainer")
     assert roles.refused("a_trainer", "DROP TABLE diminuendo.ledger")
 
@@ -140,13 +140,13 @@ def test_which_rounds_are_whose_no_function_tells_a_front_end(roles: Roles) -> N
             "put",
             "remember_request",
         }
-        assert may["erase_person"] == may["erase"] == "void"
+        assert may["erase_user"] == may["erase"] == "void"
         assert front.put([], [VisitRow(1, ANNA, 2, 9, b"a guess")]) == [Counted(False, 9)]
         anna = f"'\\x{ANNA.hex()}'"
         for statement in (
-            "SELECT rounds FROM diminuendo.visits",
-            f"DELETE FROM diminuendo.visits WHERE person = {anna}",
-            f"SELECT * FROM diminuendo.visits WHERE person = {anna} FOR UPDATE",
+            "SELECT rounds FROM diminuendo.max_rounds_per_user",
+            f"DELETE FROM diminuendo.max_rounds_per_user WHERE user = {anna}",
+            f"SELECT * FROM diminuendo.max_rounds_per_user WHERE user = {anna} FOR UPDATE",
             "SELECT round FROM diminuendo.answers WHERE sealed IS NULL",
         ):
             assert roles.refused("a_front", statement), statement
@@ -190,7 +190,7 @@ def test_front_ends_change_nothing_that_is_published(roles: Roles) -> None:
 
 def test_front_ends_are_told_of_ledger_and_releases_what_is_shown_by_now(roles: Roles) -> None:
     def shown() -> list[int]:
-        calls = ("leases_shown(1, 0)", "ledger_shown('people', 0)", "releases_shown('people')")
+        calls = ("leases_shown(1, 0)", "ledger_shown('users', 0)", "releases_shown('users')")
         result = (
             roles.server.sql(roles.database, f"SELECT * FROM diminuendo.{call}", user="a_front")
             for call in calls
@@ -200,18 +200,18 @@ def test_front_ends_are_told_of_ledger_and_releases_what_is_shown_by_now(roles: 
     with open_store(roles.address("owner")) as owner, open_store(roles.address("a_front")) as front:
         epoch = begun(owner)
         owner.lease(1, 5, 1.0, None)
-        with Ledger.on(owner.books("people", epoch), BUDGET) as ledger:
+        with Ledger.on(owner.books("users", epoch), BUDGET) as ledger:
             paid = ledger.buy(Gaussian(1e-3), "sum", "of something")
             paid.once("0", lambda: np.arange(3), SECRET)
         later = owner.now() + 3600
         owner.publish(epoch, replace(FIRST_MENU, version=2, effective_at=later, forget_before=5))
         assert shown() == [1, 0, 0]
-        assert front.books("people", None).releases.names() == []
-        assert front.ledger("people") == []
+        assert front.books("users", None).releases.names() == []
+        assert front.ledger("users") == []
         owner.publish(epoch, replace(FIRST_MENU, version=3, forget_before=5))
         assert shown() == [0, len(ledger.charges) + 2, 1]
-        assert len(front.ledger("people")) == len(ledger.charges) + 2
-        books = front.books("people", None)
+        assert len(front.ledger("users")) == len(ledger.charges) + 2
+        books = front.books("users", None)
         assert books.releases.names() == ["sum.0"]
         assert books.releases.has("sum.0")
         assert len(Ledger.on(books).charges) == len(ledger.charges)
@@ -223,7 +223,7 @@ def hidden(roles: Roles) -> Roles:
     with open_store(roles.address("owner")) as owner:
         epoch = begun(owner)
         owner.lease(1, 5, 1.0, None)
-        with Ledger.on(owner.books("people", epoch), BUDGET) as ledger:
+        with Ledger.on(owner.books("users", epoch), BUDGET) as ledger:
             ledger.buy(Gaussian(1e-3), "sum", "of something").once("0", lambda: np.arange(3), SECRET)
         later = owner.now() + 3600
         owner.publish(
@@ -237,8 +237,8 @@ def hidden(roles: Roles) -> Roles:
     ("table", "column", "call"),
     [
         ("leases", "version", "leases_shown(1, 0)"),
-        ("ledger", "line", "ledger_shown('people', 0)"),
-        ("releases", "body", "releases_shown('people')"),
+        ("ledger", "line", "ledger_shown('users', 0)"),
+        ("releases", "body", "releases_shown('users')"),
     ],
 )
 def test_nothing_of_a_callers_own_is_run_on_what_is_not_shown(
@@ -331,7 +331,7 @@ def test_front_ends_say_that_they_are_well_under_names_of_front_ends_alone(roles
         placement(trainer)
         stopped = {
             "trainer-a-0": "well",
-            "population people": "stopped",
+            "population users": "stopped",
             "settled by trainer-a-0": "",
             "front": "",
         }
@@ -386,9 +386,9 @@ def test_numbers_and_times_of_what_operators_add_are_the_stores(roles: Roles) ->
         begun(store)
         for statement in (
             "INSERT INTO diminuendo.populations (name, facts) VALUES ('mine', '')",
-            "INSERT INTO diminuendo.placements (name, population, facts, made_at) VALUES ('mine', 'people', '', 'nan')",
+            "INSERT INTO diminuendo.placements (name, population, facts, made_at) VALUES ('mine', 'users', '', 'nan')",
             "INSERT INTO diminuendo.placements (number, name, population, facts, made_at) "
-            "VALUES (2, 'mine', 'people', '', 0)",
+            "VALUES (2, 'mine', 'users', '', 0)",
             "INSERT INTO diminuendo.counters (placement) VALUES (1)",
             "SELECT reply FROM diminuendo.requests",
             "DELETE FROM diminuendo.requests",
@@ -422,8 +422,8 @@ def test_roles_that_were_made_before_an_upgrade_have_the_rights_of_the_new_versi
         "GRANT SELECT ON ALL TABLES IN SCHEMA diminuendo TO our_front",
         "REVOKE EXECUTE ON FUNCTION diminuendo.lease FROM our_front",
         f"GRANT TEMPORARY ON DATABASE {roles.database} TO PUBLIC",
-        "INSERT INTO diminuendo.populations (name, facts) VALUES ('people', '')",
-        "INSERT INTO diminuendo.placements (name, population, facts, made_at) VALUES ('first', 'people', '', 5)",
+        "INSERT INTO diminuendo.populations (name, facts) VALUES ('users', '')",
+        "INSERT INTO diminuendo.placements (name, population, facts, made_at) VALUES ('first', 'users', '', 5)",
         "INSERT INTO diminuendo.counters (placement) VALUES (1)",
         "SELECT 1",
     )
@@ -437,10 +437,10 @@ def test_roles_that_were_made_before_an_upgrade_have_the_rights_of_the_new_versi
     make_roles(owner, "our")
     assert roles.server.sql(roles.database, RIGHTS) == rights
     with open_store(roles.address("a_trainer")) as trainer, open_store(roles.address("a_front")) as front:
-        trainer.publish(trainer.lead("people", "trainer-0"), FIRST_MENU)
+        trainer.publish(trainer.lead("users", "trainer-0"), FIRST_MENU)
         assert front.lease(1, 5, 1.0, None) is not None
         front.put(answered(1, 2), [VisitRow(1, ANNA, 1, 1)])
-        front.erase_person(1, ANNA)
+        front.erase_user(1, ANNA)
         assert placement(front, "other") == 2
         assert said(trainer) == {2: b"said 2"}
         assert [row.name for row in front.placements()] == ["first", "other"]
@@ -471,7 +471,7 @@ def test_who_takes_statistics_from_everybody_takes_nothing_that_is_needed(
         epoch = begun(trainer)
         assert front.lease(1, 5, 1.0, None) is not None
         front.put(answered(1), [VisitRow(1, ANNA, 1, 1)])
-        front.erase_person(1, ANNA)
+        front.erase_user(1, ANNA)
         front.beat("front-0")
         trainer.beat("trainer-0")
         trainer.publish(epoch, replace(FIRST_MENU, version=2))

@@ -312,7 +312,7 @@ def test_what_changed_is_not_told_before_what_has_an_earlier_time(address: str) 
         begun(store)
         since, _ = store.changed(0.0)
         slow = Holding(address, "SELECT diminuendo.lease(1, 5, 1.0, NULL, NULL)")
-        store.add_placement("other", "people", b"{}")
+        store.add_placement("other", "users", b"{}")
         result = list[Any]()
         asking = threading.Thread(target=lambda: result.append(another.changed(since)))
         asking.start()
@@ -331,7 +331,7 @@ def test_a_menu_is_not_told_before_one_that_has_an_earlier_time(address: str) ->
     """Nobody who asks waits, and nobody who publishes waits for who asks."""
     with open_store(address) as store, open_store(address) as another:
         epoch = begun(store)
-        store.add_placement("other", "people", b"{}")
+        store.add_placement("other", "users", b"{}")
         since, _ = store.published(0.0)
         slow = Holding(
             address,
@@ -356,10 +356,10 @@ def test_who_led_before_is_refused_also_in_the_midst_of_something(address: str) 
         async def slowly(db: Db) -> None:
             there.set()
             await asyncio.get_running_loop().run_in_executor(None, goes_on.wait)
-            await db.execute("INSERT INTO diminuendo.ledger VALUES ('people', 0, 'x', 5)")
+            await db.execute("INSERT INTO diminuendo.ledger VALUES ('users', 0, 'x', 5)")
 
-        writing = threading.Thread(target=lambda: store._server.writing(slowly, Led("people", old)))
-        leading = threading.Thread(target=lambda: another.lead("people", "two"))
+        writing = threading.Thread(target=lambda: store._server.writing(slowly, Led("users", old)))
+        leading = threading.Thread(target=lambda: another.lead("users", "two"))
         writing.start()
         there.wait()
         leading.start()
@@ -369,10 +369,10 @@ def test_who_led_before_is_refused_also_in_the_midst_of_something(address: str) 
         writing.join()
         leading.join()
         assert waits
-        assert another.books("people", old + 1).lines.read() == b"x"
+        assert another.books("users", old + 1).lines.read() == b"x"
         calls: list[Callable[[], object]] = [
             lambda: store.publish(old, replace(FIRST_MENU, version=2)),
-            lambda: store.books("people", old).lines.append(b"y"),
+            lambda: store.books("users", old).lines.append(b"y"),
         ]
         for refused in calls:
             with pytest.raises(Superseded):

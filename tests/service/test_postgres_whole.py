@@ -23,8 +23,8 @@ from diminuendo.service.store.postgres.roles import make_roles
 from diminuendo.service.store.postgres.schema import PRIVATE, PUBLIC, WITHIN
 from tests.kit.postgres import Server
 from tests.service.running_site import site
-from tests.service.site import Site, block, facts
-from tests.service.test_running import FACTS, PERSON, Shop, until
+from tests.service.site import Site, block, spec
+from tests.service.test_running import SPEC, USER_ID, Shop, until
 
 
 def test_a_decision_without_a_name_asks_the_store_for_nothing_but_leases(
@@ -42,7 +42,7 @@ def test_a_decision_without_a_name_asks_the_store_for_nothing_but_leases(
             asked["visit"] += len(visits)
             return super().put(answers, visits)
 
-    home = Site(tmp_path, Counting(postgres_server.address(database)), home=facts("click"))
+    home = Site(tmp_path, Counting(postgres_server.address(database)), home=spec("click"))
     home.publish("home", block(0, 9000))
 
     async def work() -> None:
@@ -58,7 +58,7 @@ def test_a_decision_without_a_name_asks_the_store_for_nothing_but_leases(
     assert 10 <= asked["lease"] <= 22, "one for each 500 at most, some ahead, and what became of the last"
 
 
-def people(server: Server, database: str, folder: Path) -> str:
+def users(server: Server, database: str, folder: Path) -> str:
     """Roles of a store, and the lines of a site that uses them."""
     make_roles(server.address(database), "whole")
     there = {name for (name,) in server.sql(database, "SELECT rolname FROM pg_roles")}
@@ -70,18 +70,18 @@ def people(server: Server, database: str, folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_what_people_say_is_stored_and_released_by_roles_of_their_own(
+def test_what_users_say_is_stored_and_released_by_roles_of_their_own(
     tmp_path: Path, postgres_server: Server, database: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    stores = people(postgres_server, database, tmp_path)
+    stores = users(postgres_server, database, tmp_path)
     with ExitStack() as ending:
         store = ending.enter_context(open_store(postgres_server.address(database)))
-        running = ending.enter_context(site(tmp_path, stores=stores, **FACTS | {"items": 12}))
+        running = ending.enter_context(site(tmp_path, stores=stores, **SPEC | {"items": 12}))
         shop = Shop(running)
         ending.callback(shop.close)
-        first = shop.decide(person=PERSON)
+        first = shop.decide(user_id=USER_ID)
         assert shop.answer(first["token"], wants=["1"]).status == 202
-        assert shop.ask("POST", "/v1/erasures", {"person": PERSON, "placement": "home"}).status == 202
+        assert shop.ask("POST", "/v1/erasures", {"user_id": USER_ID, "placement": "home"}).status == 202
         while len(store.menus(1)) < 4:
             rows = [
                 {"token": each["token"], "wants": ["1", "2"]} for each in shop.decide(count=50)["decisions"]
@@ -107,7 +107,7 @@ def test_what_people_say_is_stored_and_released_by_roles_of_their_own(
         said = "".join(row for rows in result for (row,) in rows)
         assert "everybody" in said
         assert b"everybody".hex() in said, "bytes are hexadecimal digits"
-        assert not any(mark in said for mark in (PERSON, PERSON.encode().hex()))
+        assert not any(mark in said for mark in (USER_ID, USER_ID.encode().hex()))
     assert "planted" not in "".join(capfd.readouterr())
 
 
@@ -117,7 +117,7 @@ def test_a_running_site_is_moved_and_tokens_that_are_out_are_answered_there(
 ) -> None:
     address, path = postgres_server.address(database), tmp_path / "site.toml"
     answer = {"wants": ["1"]}
-    with site(tmp_path, **FACTS | {"items": 12, "deadline": 600.0}) as running:
+    with site(tmp_path, **SPEC | {"items": 12, "deadline": 600.0}) as running:
         shop = Shop(running)
         out = [each["token"] for _ in range(4) for each in shop.decide(count=25)["decisions"]]
         acknowledged = [token for token in out[:50] if shop.answer(token, **answer).status == 202]

@@ -15,7 +15,7 @@ from diminuendo.service.dashboard.overview import overview
 from diminuendo.service.dashboard.parts import dots
 from diminuendo.service.dashboard.population import population
 from diminuendo.service.public import Public, Reads
-from diminuendo.service.records import PlacementFacts
+from diminuendo.service.records import PlacementSpec
 from diminuendo.streams import Contexts
 from tests.service.fake_store import BEGAN, FakeStore, Private, tea_shop
 
@@ -28,7 +28,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> FakeStore:
 @pytest.fixture
 def new(tmp_path: Path) -> tuple[FakeStore, int]:
     store = FakeStore(tmp_path)
-    return store, store.placement("page", PlacementFacts("all", ("a", "b", "c", "d"), 2, "full", 100))
+    return store, store.placement("page", PlacementSpec("all", ("a", "b", "c", "d"), 2, "full", 100))
 
 
 def one(slate: tuple[int, ...], **more: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def one(slate: tuple[int, ...], **more: Any) -> dict[str, Any]:
 def test_nothing_private_can_be_asked(shop: FakeStore) -> None:
     asked = {name for name in vars(Reads) if not name.startswith("_")}
     assert asked == {"now", "populations", "placements", "menus", "leases", "events", "beats", "books"}
-    for private in ("answers", "snapshot", "erase_person", "erased"):
+    for private in ("answers", "snapshot", "erase_user", "erased"):
         with pytest.raises(Private):
             getattr(shop, private)(1, 0, 9)
 
@@ -52,7 +52,7 @@ def test_a_ledger_is_counted_as_it_counts_itself(shop: FakeStore) -> None:
     assert 0 < account.part < 1
     for whole in account.placements():
         assert sum(one.charges for one in account.purposes(whole.placement)) == whole.charges
-    assert [one.purpose for one in account.purposes("front-page")] == ["people"]
+    assert [one.purpose for one in account.purposes("front-page")] == ["users"]
     assert account.part_of("spring-sale") == 0
 
 
@@ -94,14 +94,14 @@ def test_types_have_the_numbers_that_learners_give_them(tmp_path: Path) -> None:
     values: dict[str, tuple[str, ...]] = {"region": ("north", "south", "west"), "device": ("phone", "desk")}
     store = FakeStore(tmp_path)
     number = store.placement(
-        "page", PlacementFacts("all", tuple("abcdefghijklmn"), 1, "full", 9, contexts=values)
+        "page", PlacementSpec("all", tuple("abcdefghijklmn"), 1, "full", 9, contexts=values)
     )
     store.menu(
         number, kind="types", slots=1, first=0, end=None, filler=(13,), slates=tuple((t,) for t in range(12))
     )
     view = Public(store).placement("page")
     assert view is not None
-    shown = {segment.people: segment.slate for segment in view.segments}
+    shown = {segment.users: segment.slate for segment in view.segments}
     contexts = Contexts(values)
     for region in (None, *values["region"]):
         for device in (None, *values["device"]):
@@ -111,16 +111,16 @@ def test_types_have_the_numbers_that_learners_give_them(tmp_path: Path) -> None:
     assert len(shown) == 12
 
 
-def test_people_who_are_shown_the_same_are_one_segment(shop: FakeStore) -> None:
+def test_users_who_are_shown_the_same_are_one_segment(shop: FakeStore) -> None:
     view = Public(shop).placement("basket")
     assert view is not None
-    assert [(len(one.people), one.own) for one in view.segments] == [(4, ()), (3, (19,)), (2, (6,))]
+    assert [(len(one.users), one.own) for one in view.segments] == [(4, ()), (3, (19,)), (2, (6,))]
 
 
 def test_groups_show_what_leads_in_their_deck(tmp_path: Path) -> None:
     store = FakeStore(tmp_path)
-    facts = PlacementFacts("all", tuple("abcd"), 1, "click", 9, contexts={"device": ("phone", "desk")})
-    number = store.placement("page", facts)
+    spec = PlacementSpec("all", tuple("abcd"), 1, "click", 9, contexts={"device": ("phone", "desk")})
+    number = store.placement("page", spec)
     rows = ((0,), (1,), (2,))
     store.menu(
         number, kind="groups", slots=1, first=0, end=4, filler=(0,), slates=rows, groups=(0, 1, 1),
@@ -128,7 +128,7 @@ def test_groups_show_what_leads_in_their_deck(tmp_path: Path) -> None:
     )  # fmt: skip
     view = Public(store).placement("page")
     assert view is not None
-    assert {one.people: one.slate for one in view.segments} == {
+    assert {one.users: one.slate for one in view.segments} == {
         ("device phone", "device desk"): (2,),
         ("device not said",): (0,),
     }
@@ -168,8 +168,8 @@ def test_a_menu_is_shown_from_its_time_on(new: tuple[FakeStore, int]) -> None:
 
 def test_the_next_menu_waits_for_answers_and_for_a_whole_tick(tmp_path: Path) -> None:
     store = FakeStore(tmp_path)
-    facts = PlacementFacts("all", tuple("abcd"), 2, "click", 900, deadline=60.0, allowance=2.0, tick=10.0)
-    number = store.placement("page", facts)
+    spec = PlacementSpec("all", tuple("abcd"), 2, "click", 900, deadline=60.0, allowance=2.0, tick=10.0)
+    number = store.placement("page", spec)
     store.clock = 1000.0
     store.menu(
         number, kind="rounds", slots=2, first=0, end=20, filler=(0, 1), slates=((0, 1),), shown=(0,) * 20
@@ -216,7 +216,7 @@ def test_health_is_what_was_said_last(shop: FakeStore) -> None:
     for shop.clock in (was + 5, was + 30, was + 90):
         states.append([one.state for one in public.health()])
     shop.clock = was
-    assert states == [["well"] * 2, ["late"] * 2, ["away"] * 2]
+    assert states == [["well"] * 2, ["delay"] * 2, ["away"] * 2]
 
 
 def test_trainers_and_front_ends_of_the_last_hour_are_told_of(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_trainers_and_front_ends_of_the_last_hour_are_told_of(tmp_path: Path) ->
         ("trainer-b-0", "well"), ("trainer-c-0", "well"),
     ]  # fmt: skip
     assert "2 of 2 healthy" in str(dots(result))
-    assert "Ledgers</b> 1 stopped" in str(dots(result, {"people": "stopped: why"}))
+    assert "Ledgers</b> 1 stopped" in str(dots(result, {"users": "stopped: why"}))
 
 
 def test_a_population_that_was_stopped_says_why(shop: FakeStore) -> None:

@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from diminuendo import Learner, SeededCoins, Setting, make
+from diminuendo import Learner, SeededSource, Setting, make
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.patience import Patience
-from diminuendo.learners.elsewhere import Elsewhere
+from diminuendo.learners.base.feedback_window import FeedbackWindow
+from diminuendo.learners.remote_rounds import RemoteRounds
 from diminuendo.offline.rules import SlateRules
 from diminuendo.service.front.choose import Chooser
 from diminuendo.service.menus import public_menu
@@ -23,7 +23,7 @@ from diminuendo.types import Ints, Items
 from tests.service.world import chosen
 
 N_ITEMS, SLOTS, ROUNDS = 8, 3, 400
-PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=4)
+USERS = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=4)
 CASES = [
     ("one", "overlap-greedy", "full", {}),
     ("types", "overlap-greedy", "full", {"contexts": Contexts(group=3)}),
@@ -41,19 +41,19 @@ class Clock:
 
 def learned(name: str, feedback: Any, more: dict[str, Any], rounds: int = 60) -> Learner:
     clock = Clock()
-    patience = Patience(seconds=1.0, in_flight=ROUNDS, clock=clock)
-    setting = Setting(N_ITEMS, SLOTS, ROUNDS, feedback, epsilon=8.0, patience=patience, **more)
-    learner = make(name, setting, coins=SeededCoins(1))
+    feedback_window = FeedbackWindow(seconds=1.0, in_flight=ROUNDS, clock=clock)
+    setting = Setting(N_ITEMS, SLOTS, ROUNDS, feedback, epsilon=8.0, feedback_window=feedback_window, **more)
+    learner = make(name, setting, rng=SeededSource(1))
     learner.release()
     menu: Any = learner.menu
     many = rounds if menu.end is None else min(rounds, menu.end)
-    door = Elsewhere(learner)
+    door = RemoteRounds(learner)
     door.chosen(many, at=0.0)
     door.came(0, [True] * many)
     if feedback == "full":
         rows: Items = np.tile(np.arange(SLOTS, dtype=np.int32), (many, 1))
         door.came(0, [True] * many)
-        door.answered(np.arange(many), rows, None, PEOPLE[:many])
+        door.answered(np.arange(many), rows, None, USERS[:many])
         clock.now = 1.5  # past the deadline
         learner.release()
     return learner
@@ -62,8 +62,10 @@ def learned(name: str, feedback: Any, more: dict[str, Any], rounds: int = 60) ->
 def test_a_menu_says_whether_there_is_a_signal() -> None:
     signal = public_menu(learned("slate-totals", "bandit", {}), 1).signal
     assert signal == "too early to tell"
-    patience = Patience(seconds=1.0, in_flight=ROUNDS, clock=Clock())
-    silent = make("epoch-greedy", Setting(N_ITEMS, SLOTS, ROUNDS, "full", epsilon=8.0, patience=patience))
+    feedback_window = FeedbackWindow(seconds=1.0, in_flight=ROUNDS, clock=Clock())
+    silent = make(
+        "epoch-greedy", Setting(N_ITEMS, SLOTS, ROUNDS, "full", epsilon=8.0, feedback_window=feedback_window)
+    )
     assert public_menu(silent, 1).signal == ""
 
 
@@ -88,7 +90,7 @@ def test_the_same_slates_to_the_same_rounds(
     np.testing.assert_array_equal(shown, rows)
     assert result.propensities is not exclusions
     if exclusions:
-        own, ranking = menu.stand_ins
+        own, ranking = menu.backfill
         assert result.ranking == tuple(ranking.tolist())
         assert result.lists is not None
         assert menu.lists is not None

@@ -22,7 +22,7 @@ from diminuendo.service.front.front import Front
 from diminuendo.service.front.placement import Placement as Shown
 from diminuendo.service.log import Log
 from diminuendo.service.public import Public
-from diminuendo.service.records import PlacementFacts
+from diminuendo.service.records import PlacementSpec
 from diminuendo.service.store import sqlite
 from diminuendo.service.store.sqlite import SqliteStore
 from diminuendo.service.store.sqlite_file import SqliteFile
@@ -36,7 +36,7 @@ ALLOWANCE, TICKS, RETIRE = 8, 56, 34
 """Ticks that a trainer may take; that are played; and the one at which items retire."""
 EACH = ("", "/menu", "/releases")
 HEARD = msgspec.structs.replace(KINDS["totals"], epsilon=4.0, heard=0.4)
-PLACES: dict[str, dict[str, PlacementFacts]] = {
+PLACES: dict[str, dict[str, PlacementSpec]] = {
     **{kind: {"place": each} for kind, each in KINDS.items()},
     "heard": {"place": HEARD},
     "busy": {"place": msgspec.structs.replace(KINDS["greedy"], per_second=6.0, epsilon=1.0)},
@@ -95,7 +95,7 @@ def _without_keys(said: str) -> str:
 
 def seen(
     folder: Path,
-    places: dict[str, PlacementFacts],
+    places: dict[str, PlacementSpec],
     when: list[bool],
     patch: pytest.MonkeyPatch,
     event: int = -1,
@@ -132,9 +132,9 @@ def seen(
 
 def at_some(ticks: int, seed: int) -> list[bool]:
     """Ticks at which a trainer gets to its work: the pauses are shorter than its allowance."""
-    coins, result = random.Random(seed), [True]
+    rng, result = random.Random(seed), [True]
     while len(result) < ticks:
-        result += [False] * coins.randrange(ALLOWANCE - 1) + [True]
+        result += [False] * rng.randrange(ALLOWANCE - 1) + [True]
     return result[:ticks]
 
 
@@ -171,7 +171,7 @@ def lines_are_shown_when_they_are_written(patch: pytest.MonkeyPatch) -> None:
 
 def menus_are_shown_when_they_are_ready(patch: pytest.MonkeyPatch) -> None:
     def at_once(self: Placement, at: float) -> float:
-        return math.ceil(self._store.now() / self.facts.tick) * self.facts.tick
+        return math.ceil(self._store.now() / self.spec.tick) * self.spec.tick
 
     patch.setattr(Placement, "_planned", at_once)
 
@@ -230,5 +230,5 @@ def test_planted_faults_are_found(fault: int, tmp_path: Path, monkeypatch: pytes
     plant, kind = FAULTS[fault]
     plant(monkeypatch)
     prompt = seen(tmp_path / "prompt", PLACES[kind], [True] * TICKS, monkeypatch)
-    late = (seen(tmp_path / str(at), PLACES[kind], at_some(TICKS, at), monkeypatch) for at in range(1, 5))
-    assert any(apart(prompt, each) for each in late)
+    delay = (seen(tmp_path / str(at), PLACES[kind], at_some(TICKS, at), monkeypatch) for at in range(1, 5))
+    assert any(apart(prompt, each) for each in delay)

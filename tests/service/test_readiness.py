@@ -23,7 +23,7 @@ from diminuendo.service.log import Log, StoreWatch
 from diminuendo.service.records import Shown
 from diminuendo.service.store import reasons
 from diminuendo.service.store.sqlite import SqliteStore
-from tests.service.site import Site, block, facts
+from tests.service.site import Site, block, spec
 from tests.service.world import KINDS, World
 
 FULL, FAILS = reasons.SQLITE["SQLITE_FULL"], reasons.SQLITE["SQLITE_IOERR"]
@@ -71,7 +71,7 @@ async def store_away(site: Site) -> float:
 def test_before_the_first_look_nothing_is_refused_for_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 90))
     broken = pytest.MonkeyPatch()
     broken.setattr(site.store, "placements", away)
@@ -98,13 +98,13 @@ def test_before_the_first_look_nothing_is_refused_for_good(
 
 
 def test_a_row_of_a_placement_that_is_not_known_yet_comes_again_and_others_are_stored(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 90))
 
     async def work() -> None:
         shown = await site.decide("shop")
-        elsewhere = site.app.front.serving._tokens.seal(Shown(9, 5, 1, True, (0, 1)))
-        rows = [{"token": each, "click": 0} for each in (elsewhere, shown["token"])]
+        remote_rounds = site.app.front.serving._tokens.seal(Shown(9, 5, 1, True, (0, 1)))
+        rows = [{"token": each, "click": 0} for each in (remote_rounds, shown["token"])]
         assert (await site.ask("POST", "/v1/answers", rows)).problem == "busy"
         assert list(site.kept("shop")) == [0]
 
@@ -112,7 +112,7 @@ def test_a_row_of_a_placement_that_is_not_known_yet_comes_again_and_others_are_s
 
 
 def test_a_disk_without_room_is_said_once_and_over_once_there_is_some(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 90))
 
     async def work() -> None:
@@ -166,7 +166,7 @@ def test_a_file_that_may_not_grow_is_called_a_full_disk(tmp_path: Path) -> None:
 def test_readiness_goes_by_how_long_ago_a_canary_was_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site, go_on = Site(tmp_path, shop=facts("click")), threading.Event()
+    site, go_on = Site(tmp_path, shop=spec("click")), threading.Event()
     site.publish("shop", block(0, 90))
     beat = site.store.beat
 
@@ -197,7 +197,7 @@ def test_what_else_fails_is_one_line_with_its_reason_and_answers_are_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The log does not tell when somebody answered, also where that could not be stored."""
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 90))
 
     def hostile(*given: object) -> Any:
@@ -272,7 +272,7 @@ def test_a_log_on_the_disk_that_is_full_stops_nothing(tmp_path: Path) -> None:
                 raise OSError(28, "No space left on device")
             return super().write(text)
 
-    site, written = Site(tmp_path, shop=facts("click")), Full()
+    site, written = Site(tmp_path, shop=spec("click")), Full()
     site.app.front.log._out = written
     site.publish("shop", block(0, 90))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from diminuendo.service.api import hot
 from diminuendo.service.api.wire import MOST_BYTES
-from tests.service.site import Site, block, facts
+from tests.service.site import Site, block, spec
 
 MANY = MOST_BYTES
 UNENDED = {
@@ -68,7 +68,7 @@ def test_rows_are_cut_as_one_byte_after_the_other(written: bytes) -> None:
 
 
 def test_a_row_that_cannot_be_read_keeps_no_other_from_being_stored(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 90))
 
     async def work() -> None:
@@ -84,7 +84,7 @@ def test_a_row_that_cannot_be_read_keeps_no_other_from_being_stored(tmp_path: Pa
 
 
 def test_others_are_served_while_a_large_list_is_cut(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 90))
 
     async def work() -> None:

@@ -25,15 +25,15 @@ from tests.service.running_site import Running, site
 
 pytestmark = pytest.mark.slow
 
-FACTS: dict[str, Any] = {
-    "slots": 2, "people": 4000, "epsilon": 1.0, "delta": 1e-6, "feedback": "full", "deadline": 0.3, "tick": 0.1,
+SPEC: dict[str, Any] = {
+    "slots": 2, "users": 4000, "epsilon": 1.0, "delta": 1e-6, "feedback": "full", "deadline": 0.3, "tick": 0.1,
     "allowance": 0.1, "per_second": 400,
 }  # fmt: skip
 SEALED = {
     "answers": {"sealed"},
     "snapshot_parts": {"sealed"},
     "trainer_keys": {"sealed"},
-    "visits": {"person", "key"},
+    "visits": {"user_id", "key"},
 }
 """Columns that are opaque, by table."""
 
@@ -99,10 +99,10 @@ def until(what: Callable[[], bool], seconds: float = 20.0) -> None:
 
 
 def test_a_disk_that_is_full(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    facts = FACTS | {"items": 12, "deadline": 60.0}
+    spec = SPEC | {"items": 12, "deadline": 60.0}
     with ExitStack() as ending:
         store = ending.enter_context(open_store(str(tmp_path / "site.db")))
-        running = ending.enter_context(site(tmp_path, **facts))
+        running = ending.enter_context(site(tmp_path, **spec))
         shop, processes = Shop(running), running.processes
         ending.callback(shop.close)
         tokens = Tokens(read_keys(tmp_path / "keys").tokens, 1)
@@ -133,7 +133,7 @@ def test_a_disk_that_is_full(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
         assert replies, "the disk was full"
         for reply in replies:
             assert (reply.status, dict(reply.headers)["retry-after"]) == (503, "1")
-        time.sleep(4.0)  # leases are over, and no other can be had: people are shown fillers
+        time.sleep(4.0)  # leases are over, and no other can be had: users are shown fillers
         assert [visit()[1] for _ in range(5)] == [False] * 5
         ready = shop.ask("GET", "/readyz")
         why = reasons.SQLITE["SQLITE_IOERR"]
@@ -156,7 +156,7 @@ def test_a_disk_that_is_full(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     db.close()
 
 
-PERSON, UNKNOWN, RARE, WEIGHT = "Zebedee Planted", "planted-unknown", "planted-rare", 0.7351923461
+USER_ID, UNKNOWN, RARE, WEIGHT = "Zebedee Planted", "planted-unknown", "planted-rare", 0.7351923461
 
 PAGES = (
     "/metrics", "/healthz", "/v1/placements", "/v1/placements/home/menu", "/v1/placements/home/releases",
@@ -166,15 +166,15 @@ PAGES = (
 
 
 def test_what_is_planted_is_found_nowhere(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Everybody wants the first two items; one person, whose name is known, wants the last one, that much."""
+    """Everybody wants the first two items; one user, whose name is known, wants the last one, that much."""
     names = [f"item-{number:03}" for number in range(199)] + [RARE]
     seen: list[bytes] = []
     with ExitStack() as ending:
         store = ending.enter_context(open_store(str(tmp_path / "site.db")))
-        running = ending.enter_context(site(tmp_path, **FACTS | {"items": names}))
+        running = ending.enter_context(site(tmp_path, **SPEC | {"items": names}))
         shop = Shop(running)
         ending.callback(shop.close)
-        hers = [shop.decide(person=PERSON)["token"] for _ in range(2)]  # the second is beyond her visits
+        hers = [shop.decide(user_id=USER_ID)["token"] for _ in range(2)]  # the second is beyond her visits
         others = shop.decide(count=20)["decisions"]
         replies = [shop.answer(token, wants={RARE: WEIGHT}) for token in (hers[0], hers[0], hers[1])]
         replies += [shop.answer(each["token"], wants=names[:2]) for each in others[:10]]
@@ -194,7 +194,9 @@ def test_what_is_planted_is_found_nowhere(tmp_path: Path, capfd: pytest.CaptureF
         replies.append(shop.answer(others[-1]["token"], wants={RARE: WEIGHT}))  # too late
         assert replies == replies[:1] * len(replies), "whether it was first, second, late or too much"
         assert (replies[0].status, replies[0].body) == (202, b"")
-        seen.append(repr(shop.ask("POST", "/v1/erasures", {"person": PERSON, "placement": "home"})).encode())
+        seen.append(
+            repr(shop.ask("POST", "/v1/erasures", {"user_id": USER_ID, "placement": "home"})).encode()
+        )
         for page in PAGES:
             reply = shop.ask("GET", page)
             assert reply.status == 200, page
@@ -204,7 +206,7 @@ def test_what_is_planted_is_found_nowhere(tmp_path: Path, capfd: pytest.CaptureF
     seen.append("".join(capfd.readouterr()).encode())
     assert b"everybody" in b"".join(seen)
     assert b"started" in seen[-1]
-    planted = [PERSON, UNKNOWN, str(WEIGHT)[2:], "Zebedee"]
+    planted = [USER_ID, UNKNOWN, str(WEIGHT)[2:], "Zebedee"]
     marks = [*map(str.encode, planted), struct.pack(">d", WEIGHT), struct.pack("<d", WEIGHT)]
     for text in [*seen, *raw, *_public_columns(tmp_path / "site.db")]:
         assert not any(mark in text for mark in marks)
@@ -230,8 +232,8 @@ def _public_columns(path: Path) -> list[bytes]:
 
 def test_a_file_that_is_replaced_under_a_running_site(tmp_path: Path) -> None:
     """An older copy takes its place: nothing more is acknowledged, also by processes that are started anew."""
-    facts = FACTS | {"items": 12, "deadline": 60.0}
-    with site(tmp_path, stores='store = "site.db"\nfront_ends = 2\n', **facts) as running:
+    spec = SPEC | {"items": 12, "deadline": 60.0}
+    with site(tmp_path, stores='store = "site.db"\nfront_ends = 2\n', **spec) as running:
         tokens, processes = Tokens(read_keys(tmp_path / "keys").tokens, 1), running.processes
         rounds, acknowledged, said = list[int](), set[int](), list[int]()
 

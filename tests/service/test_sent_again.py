@@ -14,7 +14,7 @@ from diminuendo.service.log import Log
 from diminuendo.service.records import LEASE_LASTS, Shown
 from diminuendo.service.store import AnswerRow, Counted, VisitRow
 from diminuendo.service.store.sqlite import SqliteStore
-from tests.service.site import CONFIG, Reply, Site, block, facts
+from tests.service.site import CONFIG, Reply, Site, block, spec
 
 DECISIONS = "/v1/placements/shop/decisions"
 
@@ -37,7 +37,7 @@ def shown(site: Site, told: Any) -> Shown:
 
 
 async def ask(site: Site, key: str) -> Any:
-    reply: Reply = await site.ask("POST", DECISIONS, {"person": "ann"}, idempotency_key=key)
+    reply: Reply = await site.ask("POST", DECISIONS, {"user_id": "ann"}, idempotency_key=key)
     assert reply.status == 201
     return reply.json
 
@@ -53,7 +53,7 @@ def told_until(told: Any) -> float:
 
 
 def test_a_decision_that_is_sent_again_has_the_deadline_of_its_round(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts("click", deadline=2.0))
+    site = Site(tmp_path, shop=spec("click", deadline=2.0))
     site.publish("shop", block(0, 90))
 
     async def work() -> None:
@@ -69,7 +69,7 @@ def test_a_decision_that_is_sent_again_has_the_deadline_of_its_round(tmp_path: P
 
 
 def test_another_front_end_tells_of_a_round_no_later_deadline_than_it_has(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts("click", deadline=2.0))
+    site = Site(tmp_path, shop=spec("click", deadline=2.0))
     site.publish("shop", block(0, 90))
     here = site.app
 
@@ -94,7 +94,7 @@ def test_another_front_end_tells_of_a_round_no_later_deadline_than_it_has(tmp_pa
 
 def test_a_round_is_not_silent_where_nobody_knows_whether_it_was_counted(tmp_path: Path) -> None:
     store = Lossy(tmp_path / "site.db")
-    site = Site(tmp_path, store, shop=facts("click"))
+    site = Site(tmp_path, store, shop=spec("click"))
     site.publish("shop", block(0, 90))
 
     async def work() -> None:

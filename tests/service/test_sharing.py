@@ -17,16 +17,16 @@ import pytest
 from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
 from diminuendo.privacy.events import Composed
 from diminuendo.service.log import Log
-from diminuendo.service.records import PopulationFacts
+from diminuendo.service.records import PopulationSpec
 from diminuendo.service.store import Leader, Store
 from diminuendo.service.trainer import trainer as module
 from diminuendo.service.trainer.agenda import Agenda
-from diminuendo.service.trainer.halves import make_master
 from diminuendo.service.trainer.placement import Placement
+from diminuendo.service.trainer.private_keys import make_master
 from diminuendo.service.trainer.sharing import NOBODYS, SILENT, Sharing, well
 from diminuendo.service.trainer.trainer import LOOKS, Trainer
 from tests.service.test_trainer import learned
-from tests.service.world import KINDS, TICK, Front, SameCoins, World, facts
+from tests.service.world import KINDS, TICK, Front, SameSource, World, spec
 
 TAKEOVER = 15.0
 """Seconds, promised: from when a leader dies until another one has published for it."""
@@ -37,8 +37,8 @@ def shared(folder: Path, populations: int) -> World:
     world = World(folder, p0=KINDS["totals"])
     for number in range(1, populations):
         name = f"others{number}"
-        world.store.add_population(name, msgspec.json.encode(PopulationFacts(20.0, 1e-6)))
-        placed = facts("slate-totals", "bandit")
+        world.store.add_population(name, msgspec.json.encode(PopulationSpec(20.0, 1e-6)))
+        placed = spec("slate-totals", "bandit")
         placed = msgspec.structs.replace(placed, population=name)
         result = world.store.add_placement(f"p{number}", name, msgspec.json.encode(placed))
         world.front[result] = Front(world, result, placed)
@@ -169,7 +169,7 @@ def test_who_follows_on_another_machine_opens_what_was_sealed(
         (there / path.name).write_bytes(path.read_bytes())
     shutil.rmtree(tmp_path / "keys")  # with its machine
     two = Trainer(
-        world.opened(), there, name="trainer two", in_store=True, coins=SameCoins, log=Log(world.written)
+        world.opened(), there, name="trainer two", in_store=True, rng=SameSource, log=Log(world.written)
     )
     version, told = world.menu().version, len(result)
     waiting = {row.round for row in world.store.answers(1, 0, 10**9)}
@@ -195,7 +195,7 @@ def test_a_leader_that_is_superseded_in_mid_release_goes_on_with_its_others(
     def overtaken(self: Placement, at: float) -> None:
         if self.number == 1 and self.version and not taken:
             world.store.beat("trainer two", "{}")
-            taken.append(world.store.lead("people", "trainer two"))
+            taken.append(world.store.lead("users", "trainer two"))
         publish(self, at)
 
     monkeypatch.setattr(Placement, "_publish", overtaken)
@@ -209,7 +209,7 @@ def test_a_leader_that_is_superseded_in_mid_release_goes_on_with_its_others(
     assert world.menu(1).version == last
     assert world.menu(2).version > version + 1
     world.play(math.ceil(SILENT / TICK) + 8, one.step)
-    assert set(one.led) == {"people", "others1"}, "the other one has not beaten since"
+    assert set(one.led) == {"users", "others1"}, "the other one has not beaten since"
     assert world.menu(1).version > last
 
 
@@ -228,7 +228,7 @@ def test_who_was_not_told_that_it_leads_finds_out(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(store, "lead", unheard)
     with pytest.raises(StoreUnavailable):
         one.step()
-    assert world.store.leaders() == {"people": Leader(lost[0], "trainer 0")}
+    assert world.store.leaders() == {"users": Leader(lost[0], "trainer 0")}
     world.time += LOOKS
     one.step()
     assert led(one) == [1]
@@ -239,7 +239,7 @@ def test_who_is_asked_to_stop_hands_over(tmp_path: Path) -> None:
     world, (one, two) = many(tmp_path, 2, 2)
     one.run(iter([True, False]).__next__, poll=0.0)
     assert {name: leader.name for name, leader in world.store.leaders().items()} == {
-        "people": "",
+        "users": "",
         "others1": "",
     }
     two.step()

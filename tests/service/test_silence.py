@@ -1,4 +1,4 @@
-"""Nothing that people say gets out (logs, metrics, errors, files), and nothing that anybody sends breaks anything."""
+"""Nothing that users say gets out (logs, metrics, errors, files), and nothing that anybody sends breaks anything."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from diminuendo.service.api.problems import KINDS, pointer
 from diminuendo.service.api.routes import OPERATIONS
 from diminuendo.service.log import Log
 from diminuendo.service.records import Lists
-from tests.service.site import KEYS, Site, block, facts, served
+from tests.service.site import KEYS, Site, block, served, spec
 
-PERSON, CONTEXT, UNKNOWN, WEIGHT = "Zebedee Planted", "planted-diagnosis", "planted-item", 0.7351923461
+USER_ID, CONTEXT, UNKNOWN, WEIGHT = "Zebedee Planted", "planted-diagnosis", "planted-item", 0.7351923461
 
 
 def test_what_is_planted_appears_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site(
         tmp_path,
-        shop=facts(contexts={"country": ("DE", "FR")}, private_contexts=True, exclusions=True),
-        open=facts(contexts={"country": ("DE", "FR")}),
+        shop=spec(contexts={"country": ("DE", "FR")}, private_contexts=True, exclusions=True),
+        open=spec(contexts={"country": ("DE", "FR")}),
     )
     deck = {
         "kind": "types",
@@ -44,7 +44,7 @@ def test_what_is_planted_appears_nowhere(tmp_path: Path, monkeypatch: pytest.Mon
 
     async def work() -> None:
         path = "/v1/placements/shop/decisions"
-        asked = {"person": PERSON, "context": CONTEXT, "exclude": ["plum", UNKNOWN]}
+        asked = {"user_id": USER_ID, "context": CONTEXT, "exclude": ["plum", UNKNOWN]}
         token = (await site.ask("POST", path, asked)).json["token"]
         seen.append(await site.answer(token, wants={"quince": WEIGHT}))
         seen.append(await site.answer(token, wants={UNKNOWN: WEIGHT}))
@@ -54,19 +54,19 @@ def test_what_is_planted_appears_nowhere(tmp_path: Path, monkeypatch: pytest.Mon
         seen.append(await site.answer(token[:-4] + "AAAA", wants=[UNKNOWN]))
         seen.append(await site.ask("POST", "/v1/answers", [{"token": token, "wants": [UNKNOWN]}, UNKNOWN, 7]))
         seen.append(await site.ask("POST", "/v1/placements/open/decisions", {"context": CONTEXT}))
-        seen.append(await site.ask("POST", "/v1/placements/open/decisions", {CONTEXT: PERSON}))
+        seen.append(await site.ask("POST", "/v1/placements/open/decisions", {CONTEXT: USER_ID}))
         seen.append(await site.ask("POST", f"/v1/placements/{UNKNOWN}/decisions", {}))
-        seen.append(await site.ask("POST", "/v1/erasures", {"person": PERSON, "placement": UNKNOWN}))
+        seen.append(await site.ask("POST", "/v1/erasures", {"user_id": USER_ID, "placement": UNKNOWN}))
         with monkeypatch.context() as broken:
 
             def fails(*given: object) -> None:
-                raise DiminuendoError(f"{PERSON} {WEIGHT} {CONTEXT}")
+                raise DiminuendoError(f"{USER_ID} {WEIGHT} {CONTEXT}")
 
             broken.setattr(hot, "_wants", fails)
             seen.append(await site.answer(token, wants={"quince": WEIGHT}))
             assert seen[-1].problem == "fault"
             assert seen[-1].json["trace"] in site.written.getvalue()
-        seen.append(await site.ask("POST", "/v1/erasures", {"person": PERSON, "placement": "shop"}))
+        seen.append(await site.ask("POST", "/v1/erasures", {"user_id": USER_ID, "placement": "shop"}))
         await site.app.front.sing()
         for page in (
             "/metrics",
@@ -85,7 +85,7 @@ def test_what_is_planted_appears_nowhere(tmp_path: Path, monkeypatch: pytest.Mon
     site.run(work)
     told = repr(seen).encode() + b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"shop" in told
-    for planted in (PERSON, CONTEXT, UNKNOWN, str(WEIGHT)[2:], "Zebedee"):
+    for planted in (USER_ID, CONTEXT, UNKNOWN, str(WEIGHT)[2:], "Zebedee"):
         assert planted.encode() not in told
     assert seen[-1] not in site.written.getvalue()
     for line in site.written.getvalue().splitlines():
@@ -101,11 +101,11 @@ def test_what_is_planted_appears_nowhere(tmp_path: Path, monkeypatch: pytest.Mon
         }
 
 
-def test_numbers_are_the_same_whether_people_answer_or_not(tmp_path: Path) -> None:
+def test_numbers_are_the_same_whether_users_answer_or_not(tmp_path: Path) -> None:
     pages = []
     for answers in (0, 40):
         (tmp_path / str(answers)).mkdir()
-        site = Site(tmp_path / str(answers), shop=facts("click"))
+        site = Site(tmp_path / str(answers), shop=spec("click"))
         site.publish("shop", block(0, 90))
 
         async def work(site: Site = site, answers: int = answers) -> None:
@@ -124,29 +124,27 @@ def test_numbers_are_the_same_whether_people_answer_or_not(tmp_path: Path) -> No
 
 DEEP = b"[" * 100_000
 HOSTILE: tuple[bytes, ...] = (
-    b"", b"null", b"[]", b"{}", b"[null]", b"[[]]", b"0", b"NaN", b'{"payoff": NaN}', b"Infinity", b'"x', b"{", DEEP,
+    b"", b"null", b"[]", b"{}", b"[null]", b"[[]]", b"0", b"NaN", b'{"reward": NaN}', b"Infinity", b'"x', b"{", DEEP,
     b'{"a":' * 50_000, b'{"context":' + b"[" * 900 + b"]" * 900 + b"}", b'{"exclude":' + b"[" * 900 + b"]" * 900 + b"}",
     b'{"context": 1' + b"0" * 10_000 + b"}", b'{"count": 1' + b"0" * 400 + b"}", b'{"count": -1}', b'{"count": 1.5}',
-    b'{"count": true}', b'{"count": "1"}', b'{"count": 1001}', b'{"person": ""}', b'{"person": "\\ud800"}',
-    b'{"person": "\xff\xfe"}', b'{"person": "\\u0000"}', b'{"person": 5}', b'{"person": []}', b'{"contexts": {}}',
+    b'{"count": true}', b'{"count": "1"}', b'{"count": 1001}', b'{"user": ""}', b'{"user": "\\ud800"}',
+    b'{"user": "\xff\xfe"}', b'{"user": "\\u0000"}', b'{"user": 5}', b'{"user": []}', b'{"contexts": {}}',
     b'{"contexts": []}', b'{"token": null}', b'{"token": 5}', b'{"token": ""}', b'{"token": "\\ud800", "click": 1}',
     b'{"token": "AAAA", "click": 1}', b'{"token": "AAAA", "wants": ["\\u0000"]}',
     b'{"token": "' + b"A" * 70_000 + b'"}',
     b'{"name": "x", "facts": {}}', b'{"name": "../x"}', b'{"appear": [null]}', b'{"appear": ["\\u0000"]}',
-    b'{"person": "a", "person": "b"}', b'{"constructor": 1}', b'{"exclude": {"a": {}}}', b'{"exclude": [1e999]}',
+    b'{"user": "a", "user": "b"}', b'{"constructor": 1}', b'{"exclude": {"a": {}}}', b'{"exclude": [1e999]}',
     b'{"context": 1e999}', b'{"context": {"country": [[]]}}', b"\xef\xbb\xbf{}", b"\x00", b"{} {}",
     b"[" + b"{}," * 1000 + b"{}]",
     b'{"name": "q", "epsilon": 0}', b'{"name": "q", "epsilon": 1e308}',
-    b'{"name": "q", "visits": 99999999999999999999}',
-    b'{"person": "a", "placement": "shop"}', b'{"token": "A", "person": "a"}',
+    b'{"name": "q", "max_rounds_per_user": 99999999999999999999}',
+    b'{"user": "a", "placement": "shop"}', b'{"token": "A", "user": "a"}',
 )  # fmt: skip
 
 
 def test_hostile_bodies_never_break_anything(tmp_path: Path) -> None:
     columns: dict[str, Any] = {"contexts": {"country": ("DE", "FR")}}
-    site = Site(
-        tmp_path, shop=facts(**columns), hers=facts(exclusions=True, private_contexts=True, **columns)
-    )
+    site = Site(tmp_path, shop=spec(**columns), hers=spec(exclusions=True, private_contexts=True, **columns))
     for name in site.numbers:
         kind = {"kind": "types", "slates": ((0, 1), (1, 2), (2, 3)), "shown": ()}
         site.publish(name, block(0, 5000, **kind))
@@ -190,12 +188,12 @@ def test_pointers_are_made_of_our_own_names_alone() -> None:
 
 
 def test_what_is_no_request_of_ours_is_a_problem_of_the_list(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts())
+    site = Site(tmp_path, shop=spec())
     site.publish("shop", block(0, 90))
 
     async def work() -> None:
         path = "/v1/placements/shop/decisions"
-        big = b'{"person": "' + b"x" * (5 << 20) + b'"}'
+        big = b'{"user": "' + b"x" * (5 << 20) + b'"}'
         for reply, problem in (
             (await site.ask("GET", "/nothing"), "path"),
             (await site.ask("GET", "/v1/placements/shop/", key="audit"), "path"),
@@ -207,7 +205,7 @@ def test_what_is_no_request_of_ours_is_a_problem_of_the_list(tmp_path: Path) -> 
             (await site.ask("POST", path, {}, content_type=""), "media"),
             (await site.ask("POST", path, big), "size"),
             (await site.ask("POST", "/v1/answers", b"[" + b"{}," * 1000 + b"{}]"), "size"),
-            (await site.ask("POST", path, {"person": "a"}, idempotency_key="x" * 300), "size"),
+            (await site.ask("POST", path, {"user_id": "a"}, idempotency_key="x" * 300), "size"),
             (await site.ask("GET", "/v1/placements/nope", key="audit"), "placement"),
             (await site.ask("GET", "/v1/placements/nope/menu"), "placement"),
         ):
@@ -224,7 +222,7 @@ def test_forged_foreign_and_replayed_tokens_change_nothing(tmp_path: Path) -> No
     from diminuendo.service.front.tokens import Tokens
     from diminuendo.service.records import Shown
 
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 90))
     number = site.numbers["shop"]
 
@@ -241,10 +239,10 @@ def test_forged_foreign_and_replayed_tokens_change_nothing(tmp_path: Path) -> No
             reply = await site.answer(each, click=0)
             assert (reply.status, reply.problem) == (400, "token")
             assert (await site.ask("POST", "/v1/erasures", {"token": each})).problem == "token"
-        elsewhere = site.app.front.serving._tokens.seal(Shown(number + 1, 5, 1, True, (0, 1)))
+        remote_rounds = site.app.front.serving._tokens.seal(Shown(number + 1, 5, 1, True, (0, 1)))
         for reply in (
-            await site.answer(elsewhere, click=0),
-            await site.ask("POST", "/v1/erasures", {"token": elsewhere}),
+            await site.answer(remote_rounds, click=0),
+            await site.ask("POST", "/v1/erasures", {"token": remote_rounds}),
         ):
             assert (reply.status, reply.problem) == (503, "busy"), "another front end may know its placement"
         bulk = [{"token": each, "click": 0} for each in (strange[0], token, strange[1])]
@@ -265,7 +263,7 @@ def test_a_server_with_sockets_logs_our_lines_and_no_others(
     said = io.StringIO()
     for out in ("stdout", "stderr"):
         monkeypatch.setattr(sys, out, said)
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 90))
     site.app.front.log = Log()
     with served(site.app) as port:
@@ -280,12 +278,12 @@ def test_a_server_with_sockets_logs_our_lines_and_no_others(
             except HTTPError as error:
                 return error.code, error.read()
 
-        status, body = ask("/v1/placements/shop/decisions", {"person": PERSON})
+        status, body = ask("/v1/placements/shop/decisions", {"user_id": USER_ID})
         assert status == 201
         token = json.loads(body)["token"]
         assert ask("/v1/answers", {"token": token, "click": 1}) == (202, b"")
         assert ask("/v1/answers", {"token": token, "click": 17})[0] == 422
-        assert ask("/v1/answers", {"token": PERSON, "click": 17})[0] == 400
+        assert ask("/v1/answers", {"token": USER_ID, "click": 17})[0] == 400
     lines = said.getvalue().splitlines()
     assert [json.loads(line)["happened"] for line in lines] == ["menu", "started", "stopped"]
     site.store.close()

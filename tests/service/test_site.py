@@ -14,7 +14,7 @@ import pytest
 from diminuendo.errors import InvalidInput
 from diminuendo.service import keys
 from diminuendo.service.prepare import prepared
-from diminuendo.service.records import PlacementFacts, PopulationFacts
+from diminuendo.service.records import PlacementSpec, PopulationSpec
 from diminuendo.service.site import _Top, read_site, seconds
 from diminuendo.service.store import open_store
 
@@ -30,7 +30,7 @@ population = "visitors"
 items = "items.txt"
 slots = 2
 feedback = "click"
-people = 1_000
+users = 1_000
 deadline = "1 min"
 pinned = {{0 = "up"}}
 caps = [[["up", "alien"], 1]]
@@ -53,8 +53,8 @@ def test_a_site_is_read(tmp_path: Path) -> None:
     assert home.items == ("up", "alien", "heat")
     assert (home.deadline, home.pinned, home.caps) == (60.0, {0: "up"}, ((("up", "alien"), 1),))
     assert site.populations["visitors"].epsilon == 1.0
-    unknown = read_site(written(tmp_path, GOOD.replace("people = 1_000", "")))
-    assert unknown.placements["home"].people is None, "nobody knows how many come"
+    unknown = read_site(written(tmp_path, GOOD.replace("users = 1_000", "")))
+    assert unknown.placements["home"].users is None, "nobody knows how many come"
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_site_is_read(tmp_path: Path) -> None:
         ('items = "items.txt"', 'items = "none.txt"', "cannot read"),
         ('items = "items.txt"', 'items = ["up", "alien", "up"]', "items: a name stands there twice"),
         ("slots = 2", "slots = 4", "slots: from 1 to the number of items, 3; got 4"),
-        ("people = 1_000", "people = 0", "people: at least 1"),
+        ("users = 1_000", "users = 0", "users: at least 1"),
         ('deadline = "1 min"', 'deadline = "soon"', "deadline: Expected `float`, got `str`"),
         ('deadline = "1 min"', "deadline = 0", "deadline: more than 0"),
         ('deadline = "1 min"', "answering = 1.5", "answering: a share above 0"),
@@ -192,7 +192,7 @@ def test_a_master_key_is_made_once_and_never_where_another_is_needed(tmp_path: P
 def test_the_page_tells_every_option_and_its_default() -> None:
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "serve.md").read_text()
     tables = page[page.index("## site.toml") :].split("\n\n| option")[1:4]
-    for table, kind in zip(tables, (_Top, PopulationFacts, PlacementFacts), strict=True):
+    for table, kind in zip(tables, (_Top, PopulationSpec, PlacementSpec), strict=True):
         told = [
             name
             for cells in re.findall(r"^\| (`.*?) \|", table, re.M)

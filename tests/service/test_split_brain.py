@@ -17,7 +17,7 @@ from diminuendo.service.processes import Child
 from tests.kit.postgres import Server
 from tests.service.chaos import Playing, finished, playing
 from tests.service.database import Database, Moment, role_of
-from tests.service.test_many_trainers import PEOPLE, TAKEOVER, check, leader, led_by, more_menus, wait_for
+from tests.service.test_many_trainers import TAKEOVER, USERS, check, leader, led_by, more_menus, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +32,7 @@ FROZEN: list[tuple[str, Moment]] = [
 
 def test_a_leader_that_sleeps_for_a_minute_wakes_up_harmless(tmp_path: Path, postgres_server: Server) -> None:
     database = Database(postgres_server)
-    with playing(tmp_path, PEOPLE, 2.0, 2, 'trainer_keys = "store"', database) as site:
+    with playing(tmp_path, USERS, 2.0, 2, 'trainer_keys = "store"', database) as site:
         wait_for(90.0, lambda: more_menus(site.store, 2))
         child = leader(site)
         stop(child)
@@ -48,7 +48,7 @@ def test_a_leader_whose_connections_are_ended_goes_on_or_is_followed(
 ) -> None:
     """Again and again while it is awake; then once while it sleeps, so that it wakes up with none."""
     database = Database(postgres_server)
-    with playing(tmp_path, PEOPLE, 2.0, 2, 'trainer_keys = "store"', database) as site:
+    with playing(tmp_path, USERS, 2.0, 2, 'trainer_keys = "store"', database) as site:
         wait_for(90.0, lambda: more_menus(site.store, 2))
         ended = 0
         for _ in range(20):
@@ -67,7 +67,7 @@ def test_a_leader_that_is_frozen_in_the_midst_of_a_publication_is_superseded(
     tmp_path: Path, postgres_server: Server
 ) -> None:
     database = Database(postgres_server)
-    with playing(tmp_path, PEOPLE, 2.0, 2, 'trainer_keys = "store"', database) as site:
+    with playing(tmp_path, USERS, 2.0, 2, 'trainer_keys = "store"', database) as site:
         for kind, moment in FROZEN:
             there = site.menus()
             wait_for(90.0, lambda there=there: more_menus(site.store, there + 1))  # type: ignore[misc]

@@ -193,7 +193,7 @@ def test_an_operators_request_is_forgotten_after_a_day(path: Path) -> None:
 def test_a_full_disk_loses_nothing_and_says_nothing(path: Path) -> None:
     with SqliteStore(path) as store:
         epoch = begun(store)
-        ledger = Ledger.on(store.books("people", epoch), BUDGET)
+        ledger = Ledger.on(store.books("users", epoch), BUDGET)
         store.put(answered(*range(100)))
         ((pages,),) = store._file.rows("PRAGMA page_count")
         store._file.rows(f"PRAGMA max_page_count = {pages}")
@@ -212,7 +212,7 @@ def test_a_full_disk_loses_nothing_and_says_nothing(path: Path) -> None:
         store._file.rows(f"PRAGMA max_page_count = {pages + 1000}")
         store.put([AnswerRow(1, kept, secret)])
         assert sorted(said(store)) == list(range(kept + 1))
-        with Ledger.on(store.books("people", epoch), expect=ledger.head) as again:
+        with Ledger.on(store.books("users", epoch), expect=ledger.head) as again:
             assert again.charges == ledger.charges
 
 
@@ -262,16 +262,16 @@ def test_a_forked_child_does_not_use_the_connection(path: Path) -> None:
 def test_damage_is_noticed(path: Path, damage: str, when: str) -> None:
     with SqliteStore(path) as store:
         epoch = begun(store)
-        with Ledger.on(store.books("people", epoch), BUDGET) as ledger:
+        with Ledger.on(store.books("users", epoch), BUDGET) as ledger:
             paid = ledger.buy(Gaussian(1e-3), "sum", "of something")
             paid.once("0", lambda: np.arange(3), SECRET)
             paid.once("1", lambda: np.arange(1, 4), SECRET)
         changed(path, damage)
         if when == "open":
             with pytest.raises(LedgerDamaged):
-                Ledger.on(store.books("people", epoch))
+                Ledger.on(store.books("users", epoch))
         else:
-            paid = Ledger.on(store.books("people", epoch)).buy(Gaussian(1e-3), "sum", "of something")
+            paid = Ledger.on(store.books("users", epoch)).buy(Gaussian(1e-3), "sum", "of something")
             with pytest.raises(LedgerDamaged):
                 paid.once("0", lambda: pytest.fail("drawn again"), SECRET)
 
@@ -367,12 +367,16 @@ def test_a_commit_writes_as_much_whether_a_round_was_answered_before_or_never_co
             "first": partial(store.erase, number, [10]),
             "second": partial(store.erase, number, [10]),
             "of nothing": partial(store.erase, number, []),
-            "somebody who never came": partial(store.erase_person, number, ANNA),
+            "somebody who never came": partial(store.erase_user, number, ANNA),
         }
         written = {name: pages(path, work) for name, work in erased.items()}
         assert set(written.values()) == {1}, written
         visit = VisitRow(number, ANNA, 1, 3, b"key")
-        visits = {"first": visit, "again": visit, "one too many": replace(visit, round=4, key=b"other")}
+        visits = {
+            "first": visit,
+            "again": visit,
+            "one too many": replace(visit, round=4, key=b"other"),
+        }
         visits |= {"of no placement": replace(visit, placement=10**6)}
         written = {name: pages(path, partial(store.put, [], [row])) for name, row in visits.items()}
         assert set(written.values()) == {1}, written

@@ -1,6 +1,6 @@
 """Another database takes the place of the one that a site runs on: a standby that is promoted, or a dump put back.
 
-One that lags has forgotten what people were shown. Nothing more is released on it: trainers know by their notes that it
+One that lags has forgotten what users were shown. Nothing more is released on it: trainers know by their notes that it
 is older, and where these are lost, front ends know. Decisions go on, with fillers, and the operator is told what to do.
 One that is synchronous has everything, and all goes on.
 """
@@ -25,8 +25,8 @@ from tests.kit import postgres
 from tests.kit.postgres import Server
 from tests.service.chaos import Playing, finished, kill, playing
 from tests.service.database import Database
-from tests.service.people import asked
-from tests.service.test_many_trainers import PEOPLE, more_menus, wait_for
+from tests.service.test_many_trainers import USERS, more_menus, wait_for
+from tests.service.users import asked
 
 pytestmark = pytest.mark.slow
 
@@ -36,14 +36,14 @@ def followed(folder: Path) -> Iterator[tuple[Playing, Server, Server]]:
     """A site that has published something, its server, and a standby that has all of it."""
     with postgres.running() as server:
         database = Database(server)
-        with playing(folder, PEOPLE, 2.0, 2, 'trainer_keys = "store"', database) as site:
+        with playing(folder, USERS, 2.0, 2, 'trainer_keys = "store"', database) as site:
             standby = server.standby()
             try:
                 wait_for(90.0, lambda: more_menus(site.store, 2))
                 wait_for(10.0, lambda: "it does" if standby.follows(server) else "")
                 yield site, server, standby
             finally:
-                site.people.stop(at_once=True)
+                site.users.stop(at_once=True)
                 standby.remove()
 
 
@@ -85,15 +85,15 @@ def test_a_dump_that_is_put_back_is_not_released_on(
     tmp_path: Path, postgres_server: Server, capfd: pytest.CaptureFixture[str]
 ) -> None:
     database = Database(postgres_server)
-    with playing(tmp_path, PEOPLE, 2.0, 2, 'trainer_keys = "store"', database) as site:
+    with playing(tmp_path, USERS, 2.0, 2, 'trainer_keys = "store"', database) as site:
         try:
             wait_for(90.0, lambda: more_menus(site.store, 2))
             old = postgres_server.dump(database.name)
             releases_and_shows_more(site)
-            postgres_server.put_back(old, database.name)
+            postgres_server.rolled_back(old, database.name)
             refuses(site, "kept", capfd)
         finally:
-            site.people.stop(at_once=True)
+            site.users.stop(at_once=True)
 
 
 def test_a_synchronous_standby_takes_over_and_all_goes_on(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def releases_and_shows_more(site: Playing) -> None:
 
 
 def refuses(site: Playing, notes: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """Nothing is drawn and no menu published; who runs it is told why and what to do; people are shown fillers."""
+    """Nothing is drawn and no menu published; who runs it is told why and what to do; users are shown fillers."""
     home, known_tokens = site.site.keys.parent, Tokens(read_keys(site.site.keys).tokens, 1)
     if notes == "lost":  # with the machine that the trainers were on
         assert kill(*site.trainers()) == 2
@@ -155,7 +155,7 @@ def refuses(site: Playing, notes: str, capfd: pytest.CaptureFixture[str]) -> Non
         assert status == 201, "decisions go on"
         tokens = [each["token"] for each in json.loads(content)["decisions"]]
         assert not any(known_tokens.open(token).counts for token in tokens), "with fillers"
-        answers = [{"token": token, "payoff": 1.0} for token in tokens]
+        answers = [{"token": token, "reward": 1.0} for token in tokens]
         assert asked(site.door, site.key, "answers", answers)[0] == 503, "nothing is acknowledged"
         assert asked(site.door, site.key, "readyz")[0] == 503, "and it is not ready"
 

@@ -14,18 +14,18 @@ from diminuendo.errors import LedgerDamaged
 from diminuendo.learners.base.learner import Learner
 from diminuendo.service.accounts import Account
 from diminuendo.service.records import PublicMenu, Report, Said, Shown
-from diminuendo.service.store import STORED_WITHIN, AnswerRow, put_back
+from diminuendo.service.store import STORED_WITHIN, AnswerRow, rolled_back
 from diminuendo.service.trainer.answers import AnswerReader
 from diminuendo.service.trainer.made import in_flight
 from diminuendo.service.trainer.placement import Placement
 from diminuendo.service.trainer.rehearsal import rehearse
 from diminuendo.service.trainer.trainer import Trainer
 from tests.kit.slow import mostly_slow
-from tests.service.world import ITEMS, KINDS, PEOPLE, TASTES, TICK, World, facts, repeat_noise
+from tests.service.world import ITEMS, KINDS, TASTES, TICK, USERS, World, repeat_noise, spec
 
 
 @pytest.mark.parametrize("kind", mostly_slow(list(KINDS), ["totals"]))
-def test_people_are_shown_better_slates(kind: str, tmp_path: Path) -> None:
+def test_users_are_shown_better_slates(kind: str, tmp_path: Path) -> None:
     world = World(tmp_path, place=KINDS[kind])
     trainer = world.trainer(world.store)
     world.play(160, trainer.step)
@@ -42,7 +42,7 @@ def test_people_are_shown_better_slates(kind: str, tmp_path: Path) -> None:
 
 def value_of(world: World, number: int) -> float:
     return float(
-        TASTES[number % PEOPLE].value([item for item in world.front[1].shown[number][1] if item >= 0])
+        TASTES[number % USERS].value([item for item in world.front[1].shown[number][1] if item >= 0])
     )
 
 
@@ -110,10 +110,10 @@ def test_who_else_is_stored_with_an_answer_does_not_make_it_late(
     front.per_tick = 0
     front.show(lease)
     deadline = lease.expires_at + KINDS["totals"].deadline
-    said = {number: said for _, number, said in front.late}
-    early, late, lost = sorted(said)[:3]
+    said = {number: said for _, number, said in front.delay}
+    early, delay, lost = sorted(said)[:3]
     for now, rows in (
-        (deadline + STORED_WITHIN / 2, {early: deadline, late: deadline + 0.001}),
+        (deadline + STORED_WITHIN / 2, {early: deadline, delay: deadline + 0.001}),
         (deadline + STORED_WITHIN, {lost: deadline - 0.001}),
     ):
         world.time = now
@@ -127,7 +127,7 @@ def test_who_else_is_stored_with_an_answer_does_not_make_it_late(
 
 @pytest.mark.parametrize("meanwhile", [False, True])
 def test_rounds_that_nobody_was_shown_are_silent(meanwhile: bool, tmp_path: Path) -> None:
-    """So are those of people beyond their visits; where nothing was reported, or too late, nobody is.
+    """So are those of users beyond their visits; where nothing was reported, or too late, nobody is.
 
     Whether the trainer looked `meanwhile`, before leases were reported, changes nothing.
     """
@@ -164,11 +164,11 @@ def test_a_longer_lease_settles_those_after_it(tmp_path: Path, monkeypatch: pyte
     for lease in leases:
         assert lease is not None
         front.show(lease)
-    world.store.put([AnswerRow(1, number, front.sealed(said)) for _, number, said in front.late])
+    world.store.put([AnswerRow(1, number, front.sealed(said)) for _, number, said in front.delay])
     world.play(30, trainer.step)
     assert sorted(result) == sorted(front.said)
     policy: Any = trainer.placements[1].learner.policy
-    heard = sum(said.payoff or 0.0 for _, said in front.said.values())
+    heard = sum(said.reward or 0.0 for _, said in front.said.values())
     assert policy._counts.exact().sum() == pytest.approx(heard, abs=len(result) / 1024)
 
 
@@ -180,7 +180,7 @@ def test_what_is_stored_for_an_answer_may_be_anything(
     world = World(tmp_path, place=KINDS["totals"])
     trainer, front = world.trainer(world.store), world.front[1]
     world.play(6, trainer.step)
-    front.late.clear()
+    front.delay.clear()
     first = max(front.shown) + 1
     lease = world.store.lease(1, 12, 2 * TICK, None)
     assert lease is not None
@@ -195,13 +195,13 @@ def test_what_is_stored_for_an_answer_may_be_anything(
             "counts": True,
             "slate": shown,
         } | more
-        payoff = given.pop("payoff", 0.5)
-        return front.sealed(msgspec.msgpack.encode(Said(Shown(**given), payoff=payoff)))
+        reward = given.pop("reward", 0.5)
+        return front.sealed(msgspec.msgpack.encode(Said(Shown(**given), reward=reward)))
 
     n = lease.first
     hostile = [
         said(n, placement=2), said(n + 1, round=n), said(n + 2, slate=(1, 2)), said(n + 3, counts=False),
-        said(n + 4)[:-1], b"", bytes(200), front.sealed(b"\xc1"), front.sealed(b""), said(n + 9, payoff=float("nan")),
+        said(n + 4)[:-1], b"", bytes(200), front.sealed(b"\xc1"), front.sealed(b""), said(n + 9, reward=float("nan")),
         said(n + 10),
     ]  # fmt: skip
     world.store.put([AnswerRow(1, n + each, sealed) for each, sealed in enumerate(hostile)])
@@ -218,7 +218,7 @@ def test_a_lost_key_means_that_nobody_said_anything(tmp_path: Path, monkeypatch:
     world.play(6, trainer.step)
     for path in (tmp_path / "keys").iterdir():
         path.unlink()
-    trainer.led["people"]._keys._agreed.clear()
+    trainer.led["users"]._keys._agreed.clear()
     front = dict(world.front)
     world.front.clear()
     world.play(20, trainer.step)
@@ -232,7 +232,7 @@ def test_a_lost_key_means_that_nobody_said_anything(tmp_path: Path, monkeypatch:
 HERS = 30
 
 
-@pytest.mark.parametrize("how", ["missing", "late", "garbage", "another", "erased"])
+@pytest.mark.parametrize("how", ["missing", "delay", "garbage", "another", "erased"])
 def test_her_answer_moves_nothing_but_what_is_published_of_her_block(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,7 +246,7 @@ def test_her_answer_moves_nothing_but_what_is_published_of_her_block(
         def tick(
             name: str = name, world: World = world, front: Any = front, trainer: Trainer = trainer
         ) -> None:
-            front.late = [changed(name, world, each) for each in front.late]
+            front.delay = [changed(name, world, each) for each in front.delay]
             trainer.step()
 
         world.play(8, tick)
@@ -285,9 +285,9 @@ def changed(how: str, world: World, answer: tuple[float, int, bytes]) -> tuple[f
     at, number, said = answer
     if number != HERS:
         return answer
-    at = {"missing": 1e12, "late": 1006.0}.get(how, world.time)
+    at = {"missing": 1e12, "delay": 1006.0}.get(how, world.time)
     shown = msgspec.msgpack.decode(said, type=Said).shown
-    instead = Said(shown, payoff=1.0 if how == "as it was" else 0.0)
+    instead = Said(shown, reward=1.0 if how == "as it was" else 0.0)
     return at, number, b"?" if how == "garbage" else msgspec.msgpack.encode(instead)
 
 
@@ -318,7 +318,7 @@ def test_who_is_erased_is_forgotten_with_the_next_release(restarted: bool, tmp_p
     world = World(tmp_path, place=KINDS["greedy"])
     trainer = world.trainer(world.store)
     world.play(30, trainer.step)
-    kept = people(trainer)
+    kept = users(trainer)
     assert len(kept) > 100
     gone = kept[:40:2]
     world.store.erase(1, gone)
@@ -328,16 +328,16 @@ def test_who_is_erased_is_forgotten_with_the_next_release(restarted: bool, tmp_p
         trainer = world.trainer(world.store)
     while world.menu().version < made + 2:
         world.play(1, trainer.step)
-    assert not set(gone) & set(people(trainer))
-    assert set(kept[1:40:2]) <= set(people(trainer))
+    assert not set(gone) & set(users(trainer))
+    assert set(kept[1:40:2]) <= set(users(trainer))
     again = world.trainer(world.store)
     again.step()
-    assert not set(gone) & set(people(again)), "nor is she in the snapshot"
+    assert not set(gone) & set(users(again)), "nor is she in the snapshot"
 
 
-def people(trainer: Trainer) -> list[int]:
+def users(trainer: Trainer) -> list[int]:
     policy: Any = trainer.placements[1].learner.policy
-    return [int(number) for block in policy._memory.users.blocks for number in block.facts.rounds]
+    return [int(number) for block in policy._memory.users.blocks for number in block.spec.rounds]
 
 
 def test_the_trainer_says_what_was_spent(tmp_path: Path) -> None:
@@ -362,7 +362,7 @@ def test_a_rehearsal_gets_to_a_release(kind: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Learner, "release", release)
     rehearse(KINDS[kind], AnswerReader(1, KINDS[kind], None))  # type: ignore[arg-type]
     assert len(drawn) == 2
-    assert drawn[1] > drawn[0], "it drew from what people said"
+    assert drawn[1] > drawn[0], "it drew from what users said"
 
 
 # Several placements, several trainers.
@@ -370,7 +370,7 @@ def test_a_rehearsal_gets_to_a_release(kind: str, monkeypatch: pytest.MonkeyPatc
 
 def test_what_fails_is_kept_to_its_placement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(
-        tmp_path, good=facts("slate-totals", "bandit", epsilon=4.0), bad=facts("slate-totals", "bandit")
+        tmp_path, good=spec("slate-totals", "bandit", epsilon=4.0), bad=spec("slate-totals", "bandit")
     )
     trainer, take_in = world.trainer(world.store), Placement._take_in
     secret = "what somebody said"
@@ -411,7 +411,7 @@ def test_items_retire_and_return(tmp_path: Path) -> None:
 
 
 def test_a_store_that_was_put_back_is_refused(tmp_path: Path) -> None:
-    """It lacks the head that was published last: whatever is drawn on it now, people may have seen otherwise."""
+    """It lacks the head that was published last: whatever is drawn on it now, users may have seen otherwise."""
     world = World(tmp_path, place=KINDS["totals"])
     trainer = world.trainer(world.store)
     world.play(20, trainer.step)
@@ -428,7 +428,7 @@ def test_a_store_that_was_put_back_is_refused(tmp_path: Path) -> None:
     before = world.releases()
     with pytest.raises(LedgerDamaged, match="put back from a copy"):
         world.trainer(world.store)
-    (tmp_path / "keys" / f"{put_back.NOTE}trainer").unlink()  # the ledger says it as well
+    (tmp_path / "keys" / f"{rolled_back.NOTE}trainer").unlink()  # the ledger says it as well
     trainer = world.trainer(world.store)
     for _ in range(20):
         world.time += TICK
@@ -443,7 +443,7 @@ def test_a_store_that_was_put_back_is_refused(tmp_path: Path) -> None:
 
 
 def test_menus_take_effect_at_ticks_after_the_allowance(tmp_path: Path) -> None:
-    said = facts("overlap-greedy", "full", allowance=4 * TICK, tick=2 * TICK)
+    said = spec("overlap-greedy", "full", allowance=4 * TICK, tick=2 * TICK)
     world = World(tmp_path, place=said)
     trainer = world.trainer(world.store)
     result = dict[int, tuple[float, float]]()
@@ -467,12 +467,12 @@ def test_menus_take_effect_at_ticks_after_the_allowance(tmp_path: Path) -> None:
 
 
 def test_a_batch_larger_than_what_may_be_in_flight_ends(tmp_path: Path) -> None:
-    world = World(tmp_path, place=facts("overlap-greedy", "full", per_second=2.0, epsilon=1.0))
+    world = World(tmp_path, place=spec("overlap-greedy", "full", per_second=2.0, epsilon=1.0))
     trainer = world.trainer(world.store)
     world.play(90, trainer.step)
     placement = trainer.placements[1]
     policy: Any = placement.learner.policy
-    assert in_flight(placement.facts) == 25 < policy.plan.schedule.ends[0]
+    assert in_flight(placement.spec) == 25 < policy.plan.schedule.ends[0]
     assert placement._door.settled > policy.plan.schedule.ends[1]
     assert placement.learner.rounds - placement._door.settled <= 25
 
@@ -480,7 +480,7 @@ def test_a_batch_larger_than_what_may_be_in_flight_ends(tmp_path: Path) -> None:
 def test_a_block_ends_though_few_of_its_rounds_are_left(tmp_path: Path) -> None:
     """Rounds are allowed in portions; the last portion of a block is as small as it is."""
     items = tuple(f"item {number}" for number in range(12))
-    said = facts("slate-totals", "bandit", per_second=8.0, people=100_000, epsilon=1.0, delta=0.0, tick=1.0)
+    said = spec("slate-totals", "bandit", per_second=8.0, users=100_000, epsilon=1.0, delta=0.0, tick=1.0)
     said = msgspec.structs.replace(said, items=items, slots=2, allowance=2.0)
     world = World(tmp_path, place=said)
     trainer = world.trainer(world.store)

@@ -1,4 +1,4 @@
-"""Nothing gives one person away before her release, and that by no more than is charged; planted faults are found."""
+"""Nothing gives one user away before her release, and that by no more than is charged; planted faults are found."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo.learners.elsewhere import Elsewhere
+from diminuendo.learners.remote_rounds import RemoteRounds
 from diminuendo.service.store import AnswerRow, LeaseRow, led
 from diminuendo.service.store.books import StoreReleases
 from diminuendo.service.store.sqlite import SqliteStore
@@ -31,7 +31,7 @@ def _same_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("setbacks", [False, True])
-def test_one_person_is_seen_in_her_release_alone(setbacks: bool, tmp_path: Path) -> None:
+def test_one_user_id_is_seen_in_her_release_alone(setbacks: bool, tmp_path: Path) -> None:
     result = [pair(tmp_path, "totals", seed, (NOTHING, MUCH), setbacks=setbacks) for seed in (1, 4)]
     assert [each.leak for each in result] == ["", ""]
     assert max(each.used for each in result) == 1.0, "so much is charged for"
@@ -93,15 +93,15 @@ def erasure_gives_a_round_back(patch: pytest.MonkeyPatch) -> None:
 
 
 def answers_are_added_twice(patch: pytest.MonkeyPatch) -> None:
-    answered = Elsewhere.answered
+    answered = RemoteRounds.answered
 
-    def twice(self: Elsewhere, rounds: Any, *rest: Any) -> None:
+    def twice(self: RemoteRounds, rounds: Any, *rest: Any) -> None:
         answered(self, rounds, *rest)
         decisions = self._frame.decisions
         decisions.waiting[np.asarray(rounds, dtype=np.int64) % decisions.remembered] = True
         answered(self, rounds, *rest)
 
-    patch.setattr(Elsewhere, "answered", twice)
+    patch.setattr(RemoteRounds, "answered", twice)
 
 
 def nothing_is_clipped(patch: pytest.MonkeyPatch) -> None:

@@ -12,32 +12,32 @@ import pytest
 from diminuendo.errors import InvalidInput
 from diminuendo.service.api import operators
 from diminuendo.service.api.bodies import PlanBody
-from diminuendo.service.records import PlacementFacts, PlanQuestion, PopulationFacts
+from diminuendo.service.records import PlacementSpec, PlanQuestion, PopulationSpec
 from diminuendo.service.site import read_site
 from tests.service.site import ITEMS, Site
 
 BUDGETS: dict[str, list[float]] = {
     "epsilon": [0, -1, 1e308],
     "delta": [-1e-9, 1, 2],
-    "visits": [0, -1, 10**20],
+    "max_rounds_per_user": [0, -1, 10**20],
 }
-FACTS: dict[str, list[Any]] = BUDGETS | {
+SPEC: dict[str, list[Any]] = BUDGETS | {
     "items": [["a", "a", "b"]],
     "slots": [0, 5],
-    "people": [0, -5, 10**30],
+    "users": [0, -5, 10**30],
     "retention": [0, -1, 10**20],
     "sample": [0, -3, 10**20],
     "deadline": [0, -1, 1e300, 1e-300],
     "tick": [0, -1, 1e300, 1e-300],
     "allowance": [-100, 1e300],
     "per_second": [0, -5, 1e300],
-    "answering": [0, 2],
+    "response_rate": [0, 2],
     "heard": [-1, 1, 2],
     "pinned": [{"0": "kiwi"}, {"7": "plum"}],
     "caps": [[[["kiwi"], 1]], [[["plum"], -1]]],
 }
 """Values that cannot be, by field."""
-GOOD: dict[str, Any] = {"population": "people", "items": list(ITEMS), "slots": 2, "feedback": "click"}
+GOOD: dict[str, Any] = {"population": "users", "items": list(ITEMS), "slots": 2, "feedback": "click"}
 
 
 def toml(told: Any) -> str:
@@ -60,7 +60,7 @@ def site_file(folder: Path, population: dict[str, Any], placement: dict[str, Any
     return folder / "site.toml"
 
 
-@pytest.mark.parametrize(("field", "given"), [(field, each) for field in FACTS for each in FACTS[field]])
+@pytest.mark.parametrize(("field", "given"), [(field, each) for field in SPEC for each in SPEC[field]])
 def test_a_site_file_refuses_it(tmp_path: Path, field: str, given: Any) -> None:
     with pytest.raises(InvalidInput, match=rf"placements.home: .*{field}"):
         read_site(site_file(tmp_path, {}, GOOD | {field: given}))
@@ -70,7 +70,7 @@ def test_a_site_file_refuses_it(tmp_path: Path, field: str, given: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "field", ["deadline", "tick", "allowance", "per_second", "answering", "heard", "delta"]
+    "field", ["deadline", "tick", "allowance", "per_second", "response_rate", "heard", "delta"]
 )
 @pytest.mark.parametrize("given", ["nan", "inf"])
 def test_a_site_file_refuses_what_is_no_number(tmp_path: Path, field: str, given: str) -> None:
@@ -92,10 +92,10 @@ def test_the_api_refuses_it_and_names_the_field(tmp_path: Path, monkeypatch: pyt
         async def make(what: str, body: Any) -> Any:
             return await site.ask("POST", f"/v1/{what}", body, key="operate")
 
-        for field, several in FACTS.items():
+        for field, several in SPEC.items():
             for given in several:
                 wrong = GOOD | {field: given}
-                result = await make("placements", {"name": "home", "facts": wrong})
+                result = await make("placements", {"name": "home", "spec": wrong})
                 assert (result.problem, result.json["pointer"]) == ("field", f"/facts/{field}"), (
                     field,
                     given,
@@ -104,17 +104,17 @@ def test_the_api_refuses_it_and_names_the_field(tmp_path: Path, monkeypatch: pyt
             for given in several:
                 result = await make("populations", {"name": "guests", field: given})
                 assert (result.problem, result.json["pointer"]) == ("field", f"/{field}"), (field, given)
-        assert (await make("placements", {"name": "home", "facts": GOOD})).status == 201
+        assert (await make("placements", {"name": "home", "spec": GOOD})).status == 201
 
     site.run(work)
 
 
-def test_every_number_of_the_facts_is_among_them() -> None:
+def test_every_number_of_the_spec_is_among_them() -> None:
     """A new field has a check of its own, or is left out here and says why."""
     told = {
         field.name
-        for kind in (PlacementFacts, PopulationFacts)
+        for kind in (PlacementSpec, PopulationSpec)
         for field in msgspec.structs.fields(kind)
         if field.type in (int, float, int | None)
     }
-    assert told <= FACTS.keys()
+    assert told <= SPEC.keys()

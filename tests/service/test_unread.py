@@ -18,7 +18,7 @@ from diminuendo.service.site import read_site
 from diminuendo.service.store import LeaseRow
 from diminuendo.service.trainer.keys import Keys
 from diminuendo.service.trainer.witnesses import Witnesses
-from tests.service.site import Site, block, facts
+from tests.service.site import Site, block, spec
 from tests.service.world import KINDS, World
 
 UNREAD = [b"\xff", b"null", b'{"appear": 3, "silent": 3, "first": []}', b"[" * 5000]
@@ -33,9 +33,9 @@ def changed(path: Path, statement: str, *values: object) -> None:
 
 
 @pytest.mark.parametrize("written", UNREAD)
-def test_facts_of_a_placement(written: bytes, tmp_path: Path) -> None:
+def test_spec_of_a_placement(written: bytes, tmp_path: Path) -> None:
     """Others are served, are ready and on the dashboard, and the site is prepared."""
-    site = Site(tmp_path, shop=facts("click"), other=facts("click"))
+    site = Site(tmp_path, shop=spec("click"), other=spec("click"))
     site.publish("shop", block(0, 90))
     changed(tmp_path / "site.db", "UPDATE placements SET facts = ? WHERE name = 'other'", written)
 
@@ -60,7 +60,7 @@ def test_facts_of_a_placement(written: bytes, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("written", UNREAD)
 def test_what_an_operator_wrote_down(written: bytes, tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.store.add_event(1, "items", written, "operate")
 
     async def work() -> None:
@@ -116,12 +116,12 @@ def test_heads_are_noted_under_the_population_that_the_store_says(tmp_path: Path
     trainer = world.trainer()
     world.play(30, trainer.step)
     menus = [msgspec.json.decode(row.body, type=PublicMenu) for row in world.store.menus(1)]
-    assert Keys(tmp_path / "keys").noted("people") == menus[-1].head
+    assert Keys(tmp_path / "keys").noted("users") == menus[-1].head
     assert Keys(tmp_path / "keys").noted("somebody else's") is None
 
 
 def test_a_lease_whose_report_cannot_be_read_has_none(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=facts("click"))
+    site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 90))
     site.store.lease(1, 5, 1.0, None)
     changed(tmp_path / "site.db", "UPDATE leases SET report = ?, reported_at = 1.0", b"\xff")
@@ -136,7 +136,7 @@ def test_a_menu_that_cannot_be_read_leaves_its_placement_behind_and_no_other(
 ) -> None:
     """Nobody takes the key of a menu of before for the newest: answers to that placement wait."""
     monkeypatch.setattr(placement, "FRESH", 0.3)
-    site = Site(tmp_path, shop=facts("click"), other=facts("click"))
+    site = Site(tmp_path, shop=spec("click"), other=spec("click"))
     for name in ("shop", "other"):
         site.publish(name, block(0, 90))
 

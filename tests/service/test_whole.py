@@ -1,4 +1,4 @@
-"""Front end and trainer together on one store: what people say over HTTP is learned, and what is published is shown."""
+"""Front end and trainer together on one store: what users say over HTTP is learned, and what is published is shown."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import pytest
 
 from diminuendo.service.store.sqlite import SqliteStore
 from diminuendo.service.trainer.trainer import Trainer
-from tests.service.site import Site, facts
+from tests.service.site import Site, spec
 
 ITEMS = tuple(f"item {number}" for number in range(12))
 
 
 @pytest.mark.slow
-def test_what_people_say_is_learned(tmp_path: Path) -> None:
+def test_what_users_say_is_learned(tmp_path: Path) -> None:
     """Everybody wants the last two items and nothing else."""
-    given: dict[str, Any] = {"items": ITEMS, "people": 4000, "deadline": 0.3}
+    given: dict[str, Any] = {"items": ITEMS, "users": 4000, "deadline": 0.3}
     given |= {"per_second": 1000.0, "tick": 0.1, "allowance": 0.2}
-    site = Site(tmp_path, shop=facts("full", **given))
+    site = Site(tmp_path, shop=spec("full", **given))
     over = threading.Event()
 
     def train() -> None:

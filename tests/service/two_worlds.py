@@ -1,8 +1,8 @@
-"""Two worlds that differ in what one person does: everything that may be seen is compared, step by step.
+"""Two worlds that differ in what one user does: everything that may be seen is compared, step by step.
 
 Public events (leases, reports, crashes, operators, clocks that are set back) and everybody else's answers are drawn by
 chance and are the same in both. Noise follows from the names of releases, so worlds are equal, byte for byte, until
-hers is drawn; then what was added up may differ by what one person is charged for, and not more.
+hers is drawn; then what was added up may differ by what one user is charged for, and not more.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from diminuendo.service.records import PlacementFacts, PublicMenu, Report, Said, Shown
+from diminuendo.service.records import PlacementSpec, PublicMenu, Report, Said, Shown
 from diminuendo.service.seal import Sealer
 from diminuendo.service.store import AnswerRow, Lease
 from diminuendo.service.trainer.trainer import Trainer
 from diminuendo.sums.private_counts import PrivateCounts
-from tests.service.world import ITEMS, World, chosen, facts
+from tests.service.world import ITEMS, World, chosen, spec
 
-SMALL: dict[str, Any] = {"people": 400, "per_second": 1.0, "deadline": 2.0}
+SMALL: dict[str, Any] = {"users": 400, "per_second": 1.0, "deadline": 2.0}
 COLUMNS = {"group": ("a", "b", "c")}
-KINDS: dict[str, PlacementFacts] = {
-    "totals": facts("slate-totals", "bandit", **SMALL),
-    "totals, exclusions": facts("slate-totals", "bandit", exclusions=True, **SMALL),
-    "clicks": facts("slate-clicks", "click", **SMALL),
-    "clicks, hidden": facts("slate-clicks", "click", contexts=COLUMNS, private_contexts=True, **SMALL),
-    "greedy": facts("overlap-greedy", "full", **SMALL),
-    "greedy, retention": facts("overlap-greedy", "full", retention=60, **SMALL),
-    "epochs": facts("epoch-greedy", "full", **SMALL | {"delta": 0.0}),
+KINDS: dict[str, PlacementSpec] = {
+    "totals": spec("slate-totals", "bandit", **SMALL),
+    "totals, exclusions": spec("slate-totals", "bandit", exclusions=True, **SMALL),
+    "clicks": spec("slate-clicks", "click", **SMALL),
+    "clicks, hidden": spec("slate-clicks", "click", contexts=COLUMNS, private_contexts=True, **SMALL),
+    "greedy": spec("overlap-greedy", "full", **SMALL),
+    "greedy, retention": spec("overlap-greedy", "full", retention=60, **SMALL),
+    "epochs": spec("epoch-greedy", "full", **SMALL | {"delta": 0.0}),
 }
 SAYS = (
     "little",
@@ -102,7 +102,7 @@ class Side:
         self.world = World(folder, place=KINDS[kind])
         self.world.front.clear()
         self.world.time = START
-        self.facts, self.hers, self.her_round = KINDS[kind], hers, her_round
+        self.spec, self.hers, self.her_round = KINDS[kind], hers, her_round
         self.stores = [self.world.store, self.world.opened()]
         self.marks = KilledAt()
         self.trainer: Trainer = self.world.trainer(self.world.opened(), self.marks, instance="one")
@@ -148,10 +148,10 @@ class Side:
     def come(self, lease: Lease) -> None:
         """She comes, where it is her round."""
         if lease.first <= self.her_round < lease.end:
-            hidden, now = self.facts.private_contexts, self.world.time
+            hidden, now = self.spec.private_contexts, self.world.time
             shown = self.shown(
                 self.her_round, lease.version, self.hers.type if hidden else 0,
-                self.hers.excludes and self.facts.exclusions,
+                self.hers.excludes and self.spec.exclusions,
             )  # fmt: skip
             for what, after in self.hers.says:
                 self.waiting.append((now + after, "say", self.her_round, self.bytes_of(what, shown)))
@@ -159,9 +159,9 @@ class Side:
                 self.waiting.append((now + after, "erase", self.her_round, b""))
 
     def said(self, shown: Shown, share: float) -> Said:
-        if self.facts.feedback == "bandit":
-            return Said(shown, payoff=share)
-        if self.facts.feedback == "click":
+        if self.spec.feedback == "bandit":
+            return Said(shown, reward=share)
+        if self.spec.feedback == "click":
             there = [slot for slot, item in enumerate(shown.slate) if item >= 0]
             return Said(shown, click=None if share < 0.2 else there[int(share * 0.999 * len(there))])
         return Said(shown, wants={int(share * 7.99): 1.0, (int(share * 7.99) + 3) % 8: share})
@@ -185,11 +185,11 @@ class Side:
                 plain = plain[: len(plain) // 2]
             case "huge":
                 plain = msgspec.msgpack.encode(
-                    Said(shown, wants=dict.fromkeys(range(50_000), 1.0), payoff=1e300)
+                    Said(shown, wants=dict.fromkeys(range(50_000), 1.0), reward=1e300)
                 )
             case "wrong field":
                 wrong = (
-                    Said(shown, wants={0: 1.0}) if self.facts.feedback != "full" else Said(shown, payoff=1.0)
+                    Said(shown, wants={0: 1.0}) if self.spec.feedback != "full" else Said(shown, reward=1.0)
                 )
                 plain = msgspec.msgpack.encode(wrong)
             case "null":
@@ -264,7 +264,7 @@ def pair(folder: Path, kind: str, seed: int, worlds: tuple[Hers, Hers] | None = 
 
 
 def _play(sides: list[Side], rng: random.Random, her_round: int, steps: int, setbacks: bool) -> Found:
-    reports, late, settles = list[Report](), list[tuple[float, int, Shown, float]](), np.inf
+    reports, delay, settles = list[Report](), list[tuple[float, int, Shown, float]](), np.inf
     for at in range(steps):
         dt = rng.choice((0.05, 0.25, 0.25, 0.5, 1.0))
         jump = rng.choice((0.3, 3.0)) if setbacks and rng.random() < 0.1 else 0.0
@@ -282,7 +282,7 @@ def _play(sides: list[Side], rng: random.Random, her_round: int, steps: int, set
                 if lease.first <= her_round < lease.end:
                     used, settles = (
                         max(used, her_round + 1 - lease.first),
-                        lease.expires_at + sides[0].facts.deadline,
+                        lease.expires_at + sides[0].spec.deadline,
                     )
                 silent = tuple(
                     n for n in range(lease.first, lease.first + used) if n != her_round and rng.random() < 0.1
@@ -290,13 +290,13 @@ def _play(sides: list[Side], rng: random.Random, her_round: int, steps: int, set
                 reports.append(Report(lease.first, used, silent))
                 for number in range(lease.first, lease.first + used):
                     if number != her_round and rng.random() < 0.9:
-                        type_ = rng.randrange(4) if sides[0].facts.contexts else 0
+                        type_ = rng.randrange(4) if sides[0].spec.contexts else 0
                         shown = sides[0].shown(number, lease.version, type_, False)
-                        late.append((now + rng.choice((0.0, 0.5, 1.5, 3.0)), number, shown, rng.random()))
+                        delay.append((now + rng.choice((0.0, 0.5, 1.5, 3.0)), number, shown, rng.random()))
                 for side in sides:
                     side.come(lease)
-        due = [each for each in late if each[0] <= now]
-        late = [each for each in late if each[0] > now]
+        due = [each for each in delay if each[0] <= now]
+        delay = [each for each in delay if each[0] > now]
         first, kill = rng.random() < 0.5, rng.randrange(12) if rng.random() < 0.3 else -1
         erased = [each[1] for each in due if rng.random() < 0.05]
         looks, event = rng.random() < 0.6, rng.random() < 0.02
@@ -324,7 +324,7 @@ def _judged(sides: list[Side], views: list[dict[str, Any]], settled: bool) -> Fo
     apart = [name for name in views[0] if views[0][name] != views[1][name]]
     if not settled:
         return Found(0.0, f"before her deadline: {apart}")
-    if sides[0].facts.feedback == "full":
+    if sides[0].spec.feedback == "full":
         return Found(0.0, "" if "releases" in apart else f"{apart}", True)
     names = [{row[1]: row[2] for row in view["releases"]} for view in views]
     differ = sorted(name for name in names[0] | names[1] if names[0].get(name) != names[1].get(name))

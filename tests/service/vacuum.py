@@ -1,6 +1,6 @@
 """Whether PostgreSQL cleans up as fast as a busy site makes dirt: how large tables are, minute by minute.
 
-Rounds are leased, answers stored and a tenth of people counted at a steady rate; every few seconds a menu with a
+Rounds are leased, answers stored and a tenth of users counted at a steady rate; every few seconds a menu with a
 snapshot is published, which deletes answers and leases. The server is as PostgreSQL comes. Now and then it says by
 table how many rows there are, and how many dead ones, its size with indexes, and how often it was vacuumed.
 
@@ -24,7 +24,7 @@ from tests.service.store_contract import FIRST_MENU, begun
 STEP, PUBLISHES, SAYS, REMEMBERS = 0.05, 5.0, 15.0, 20.0
 """Seconds: between two groups of answers, two menus, two lines; and after which answers are deleted."""
 SEALED, SNAPSHOT = os.urandom(200), os.urandom(200_000)
-PEOPLE = 50_000
+USERS = 50_000
 """Who have names."""
 SIZES = """
 SELECT relname, n_live_tup, n_dead_tup, pg_total_relation_size(relid) / 1e6, autovacuum_count
@@ -43,7 +43,7 @@ def main(seconds: float, rate: int) -> None:
 
 def busy(store: Store, server: Server, database: str, seconds: float, rate: int) -> int:
     """Play, and say every now and then how large tables are; how many answers there were."""
-    epoch, coins, began = begun(store), random.Random(1), time.monotonic()
+    epoch, rng, began = begun(store), random.Random(1), time.monotonic()
     done, version = 0, 1
     last: Lease | None = None
     marks, published, says = list[tuple[float, int]](), began, began + SAYS
@@ -51,9 +51,9 @@ def busy(store: Store, server: Server, database: str, seconds: float, rate: int)
         many = int((now - began) * rate) - done
         numbers = range(done, done + many)
         named = [
-            VisitRow(1, coins.randrange(PEOPLE).to_bytes(16), 10, number)
+            VisitRow(1, rng.randrange(USERS).to_bytes(16), 10, number)
             for number in numbers
-            if coins.random() < 0.1
+            if rng.random() < 0.1
         ]
         store.put([AnswerRow(1, number, SEALED) for number in numbers], named)
         done += many

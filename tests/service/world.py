@@ -15,7 +15,7 @@ import pytest
 from diminuendo.privacy.ledger import Ledger, Paid
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.service.log import Log
-from diminuendo.service.records import PlacementFacts, PopulationFacts, PublicMenu, Report, Said, Shown
+from diminuendo.service.records import PlacementSpec, PopulationSpec, PublicMenu, Report, Said, Shown
 from diminuendo.service.seal import Sealer
 from diminuendo.service.store import AnswerRow, Lease
 from diminuendo.service.store.sqlite import SqliteStore
@@ -24,15 +24,15 @@ from diminuendo.service.trainer.trainer import Trainer
 from diminuendo.streams import taste_groups
 from diminuendo.types import Ints, Words
 
-N_ITEMS, SLOTS, PEOPLE = 8, 3, 3000
-TASTES = taste_groups(PEOPLE, N_ITEMS, groups=3, items_per_group=4, seed=4)
+N_ITEMS, SLOTS, USERS = 8, 3, 3000
+TASTES = taste_groups(USERS, N_ITEMS, groups=3, items_per_group=4, seed=4)
 ITEMS = tuple(f"item {number}" for number in range(N_ITEMS))
 TICK = 0.25
 INSIDE = 0
 """The epoch of nobody: who has one reads all books, and who does not lead writes nothing."""
 
 
-class SameCoins:
+class SameSource:
     """Coins that say they are secure, and are not: the noise of a release follows from its name."""
 
     secure = True
@@ -65,10 +65,10 @@ def repeat_noise(monkeypatch: pytest.MonkeyPatch) -> Watched:
         def begun() -> Ints:
             secret.empty()
             secret.digits.empty()
-            coins: Any = secret.coins
-            if isinstance(coins, SameCoins):  # in a rehearsal there are others
-                coins.begin(f"{self.name}.{part}")
-            secret.digits.coins = coins
+            rng: Any = secret.rng
+            if isinstance(rng, SameSource):  # in a rehearsal there are others
+                rng.begin(f"{self.name}.{part}")
+            secret.digits.rng = rng
             watched.marks.reached("to be drawn")
             return draw()
 
@@ -80,45 +80,47 @@ def repeat_noise(monkeypatch: pytest.MonkeyPatch) -> Watched:
     return watched
 
 
-def facts(learner: str, feedback: Any, **more: Any) -> PlacementFacts:
+def spec(learner: str, feedback: Any, **more: Any) -> PlacementSpec:
     said: dict[str, Any] = {
-        "people": PEOPLE,
+        "users": USERS,
         "epsilon": 8.0,
         "deadline": 2.0,
         "per_second": 60.0,
         "tick": TICK,
     }
-    return PlacementFacts(
-        "people", ITEMS, SLOTS, feedback, **said | {"learner": learner, "allowance": TICK} | more
+    return PlacementSpec(
+        "users", ITEMS, SLOTS, feedback, **said | {"learner": learner, "allowance": TICK} | more
     )
 
 
 CONTEXTS = {"group": ("a", "b", "c")}
-KINDS: dict[str, PlacementFacts] = {
-    "totals": facts("slate-totals", "bandit"),
-    "clicks by type": facts("slate-clicks", "click", contexts=CONTEXTS),
-    "clicks, hidden": facts("slate-clicks", "click", contexts=CONTEXTS, private_contexts=True),
-    "greedy": facts("overlap-greedy", "full"),
-    "greedy by type": facts("overlap-greedy", "full", contexts=CONTEXTS),
-    "epochs": facts("epoch-greedy", "full", delta=0.0),
+KINDS: dict[str, PlacementSpec] = {
+    "totals": spec("slate-totals", "bandit"),
+    "clicks by type": spec("slate-clicks", "click", contexts=CONTEXTS),
+    "clicks, hidden": spec("slate-clicks", "click", contexts=CONTEXTS, private_contexts=True),
+    "greedy": spec("overlap-greedy", "full"),
+    "greedy by type": spec("overlap-greedy", "full", contexts=CONTEXTS),
+    "epochs": spec("epoch-greedy", "full", delta=0.0),
 }
 
 
 class World:
     """A store in a folder, one trainer and one front end, in a time of its own."""
 
-    def __init__(self, folder: Path, **placements: PlacementFacts) -> None:
+    def __init__(self, folder: Path, **placements: PlacementSpec) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.time, self.written = folder, 1000.0, io.StringIO()
         self.store = self.opened()
         first = next(iter(placements.values()))
-        budget = PopulationFacts(20.0, first.delta, max(each.visits for each in placements.values()))
-        self.store.add_population("people", msgspec.json.encode(budget))
-        self.facts = {
-            self.store.add_placement(name, "people", msgspec.json.encode(each)): each
+        budget = PopulationSpec(
+            20.0, first.delta, max(each.max_rounds_per_user for each in placements.values())
+        )
+        self.store.add_population("users", msgspec.json.encode(budget))
+        self.spec = {
+            self.store.add_placement(name, "users", msgspec.json.encode(each)): each
             for name, each in placements.items()
         }
-        self.front = {number: Front(self, number, each) for number, each in self.facts.items()}
+        self.front = {number: Front(self, number, each) for number, each in self.spec.items()}
 
     def opened(self) -> SqliteStore:
         return SqliteStore(self.folder / "store.db", wall=lambda: self.time)
@@ -126,7 +128,7 @@ class World:
     def trainer(self, store: SqliteStore | None = None, marks: Marks | None = None, **more: Any) -> Trainer:
         """One that listens to nobody before it begins, unless something else is said."""
         told: dict[str, Any] = {
-            "coins": SameCoins,
+            "rng": SameSource,
             "marks": marks,
             "log": Log(self.written),
             "listens": 0.0,
@@ -141,7 +143,7 @@ class World:
             step()
 
     def releases(self) -> dict[str, bytes]:
-        books = self.store.books("people", INSIDE)
+        books = self.store.books("users", INSIDE)
         return {name: books.releases.once(name, _never).tobytes() for name in books.releases.names()}
 
     def menu(self, placement: int = 1) -> PublicMenu:
@@ -149,11 +151,11 @@ class World:
 
     def audited(self) -> Ledger:
         """The ledger as it is written, checked line by line."""
-        return Ledger.on(self.store.books("people", INSIDE))
+        return Ledger.on(self.store.books("users", INSIDE))
 
     def lines(self) -> list[bytes]:
         """The ledger as it is written, also what is not shown yet."""
-        return self.store.books("people", INSIDE).lines.read().splitlines(keepends=True)
+        return self.store.books("users", INSIDE).lines.read().splitlines(keepends=True)
 
 
 def _never() -> Ints:
@@ -161,13 +163,13 @@ def _never() -> Ints:
 
 
 class Front:
-    """Chooses by menus, for a few people at each tick; most answer, some late, some never."""
+    """Chooses by menus, for a few users at each tick; most answer, some late, some never."""
 
-    def __init__(self, world: World, placement: int, facts: PlacementFacts) -> None:
-        self.world, self.number, self.facts = world, placement, facts
+    def __init__(self, world: World, placement: int, spec: PlacementSpec) -> None:
+        self.world, self.number, self.spec = world, placement, spec
         self.rng = np.random.default_rng(placement)
         self.report: Report | None = None
-        self.late: list[tuple[float, int, bytes]] = []
+        self.delay: list[tuple[float, int, bytes]] = []
         self.menus: dict[int, PublicMenu] = {}
         self.shown: dict[int, tuple[int, tuple[int, ...]]] = {}
         self.per_tick, self.fillers = 12, 0
@@ -176,8 +178,8 @@ class Front:
     def tick(self) -> None:
         store, time = self.world.store, self.world.time
         self.look()
-        due = [each for each in self.late if each[0] <= time]
-        self.late = [each for each in self.late if each[0] > time]
+        due = [each for each in self.delay if each[0] <= time]
+        self.delay = [each for each in self.delay if each[0] > time]
         store.put([AnswerRow(self.number, number, self.sealed(said), at) for at, number, said in due])
         lease = store.lease(self.number, self.per_tick, 2 * TICK, self.report)
         self.report = None
@@ -196,29 +198,29 @@ class Front:
         return Sealer(bytes.fromhex(key), int(number)).seal(said)
 
     def show(self, lease: Lease) -> Report:
-        """The rounds of a lease but the last, to people whose type is that of their round."""
+        """The rounds of a lease but the last, to users whose type is that of their round."""
         menu, types = self.menus[lease.version], list[int]()
         used = max(1, lease.end - lease.first - 1)
         for number in range(lease.first, lease.first + used):
-            types.append(number % 3 + 1 if self.facts.contexts else 0)
+            types.append(number % 3 + 1 if self.spec.contexts else 0)
             slate = chosen(menu, number, types[-1], self.rng)
             self.shown[number] = lease.version, slate
             if self.rng.random() < 0.9:
                 said = self.say(Shown(self.number, number, lease.version, True, slate, types[-1]))
-                at = self.world.time + float(self.rng.uniform(0, 1.4 * self.facts.deadline))
-                self.late.append((at, number, msgspec.msgpack.encode(said)))
+                at = self.world.time + float(self.rng.uniform(0, 1.4 * self.spec.deadline))
+                self.delay.append((at, number, msgspec.msgpack.encode(said)))
                 self.said[number] = at, said
-        public = bool(self.facts.contexts) and not self.facts.private_contexts
+        public = bool(self.spec.contexts) and not self.spec.private_contexts
         return Report(lease.first, used, types=tuple(types) if public else ())
 
     def say(self, shown: Shown) -> Said:
-        someone, slate = TASTES[shown.round % PEOPLE], [item for item in shown.slate if item >= 0]
-        if self.facts.feedback == "bandit":
-            return Said(shown, payoff=float(someone.value(slate)))
-        if self.facts.feedback == "click":
-            click = TASTES.click(shown.round % PEOPLE, tuple(slate))
+        someone, slate = TASTES[shown.round % USERS], [item for item in shown.slate if item >= 0]
+        if self.spec.feedback == "bandit":
+            return Said(shown, reward=float(someone.value(slate)))
+        if self.spec.feedback == "click":
+            click = TASTES.click(shown.round % USERS, tuple(slate))
             return Said(shown, click=None if click is None else shown.slate.index(slate[click]))
-        row = TASTES.matrices[0][[shown.round % PEOPLE]]
+        row = TASTES.matrices[0][[shown.round % USERS]]
         return Said(shown, wants=dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)))
 
 

@@ -15,12 +15,12 @@ from diminuendo.simulate import store, sweep
 from diminuendo.simulate.task import Run
 from diminuendo.streams import taste_groups
 
-PEOPLE = taste_groups(60, 8, groups=3, items_per_group=4, seed=1)
+USERS = taste_groups(60, 8, groups=3, items_per_group=4, seed=1)
 SEEDS = 1
 
 
 def small(out: Path) -> None:
-    sweep(PEOPLE, slots=2, learners=["fi-dp"], epsilons=[0.5, 5.0], seeds=SEEDS, jobs=1, out=out)
+    sweep(USERS, slots=2, learners=["fi-dp"], epsilons=[0.5, 5.0], seeds=SEEDS, jobs=1, out=out)
 
 
 def dying(chances: int) -> None:

@@ -23,11 +23,11 @@ HOSTILE = (
 @cache
 def small() -> Simulation:
     """Several learners, two budgets, two seeds, hostile names."""
-    people = taste_groups(1_500, 12, groups=3, items_per_group=4, seed=2)
-    people.labels = tuple(HOSTILE[item % len(HOSTILE)] for item in range(12))
-    people.name = "<i>../taste</i>"
+    users = taste_groups(1_500, 12, groups=3, items_per_group=4, seed=2)
+    users.labels = tuple(HOSTILE[item % len(HOSTILE)] for item in range(12))
+    users.name = "<i>../taste</i>"
     names = ["private", "nonprivate", "fi-dp", "paper", "random"]
-    return simulate(people, slots=3, learners=names, epsilon=[1.0, 10.0], seeds=2)
+    return simulate(users, slots=3, learners=names, epsilon=[1.0, 10.0], seeds=2)
 
 
 @cache
@@ -35,5 +35,5 @@ def tiny(
     learners: tuple[str, ...] = ("fi-dp",), epsilons: tuple[float, ...] = (1.0,), seeds: int = 1
 ) -> Simulation:
     """As little as can be run."""
-    people = taste_groups(300, 10, groups=3, items_per_group=4, seed=2)
-    return simulate(people, slots=2, learners=learners, epsilon=epsilons, seeds=seeds)
+    users = taste_groups(300, 10, groups=3, items_per_group=4, seed=2)
+    return simulate(users, slots=2, learners=learners, epsilon=epsilons, seeds=seeds)

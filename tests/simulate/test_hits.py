@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from diminuendo import NoisyOr, People, Setting, make
+from diminuendo import NoisyOr, Setting, Users, make
 from diminuendo.cli.app import app
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.replay import replay
-from diminuendo.randomness import SeededCoins
+from diminuendo.randomness import SeededSource
 from diminuendo.simulate import Simulation, Sweep, simulate
 from diminuendo.simulate.hits import Hits, hits_a_day, hits_said, hits_table
 from diminuendo.simulate.report import write_report
@@ -30,7 +30,7 @@ from tests.simulate.specimens import HOSTILE, tiny
 
 LABELS = ("tea", "soap", "tea, green", "7", "jam", 'a "b"')
 WANTS = np.random.default_rng(5).random((400, 6)) * [0.9, 0.2, 0.5, 0.1, 0.3, 0.6]
-PEOPLE = People(NoisyOr(), WANTS, name="shop", labels=LABELS)
+USERS = Users(NoisyOr(), WANTS, name="shop", labels=LABELS)
 NAMES, EPSILONS, SEEDS = ("private", "nonprivate", "random"), (0.5, 5.0), 2
 TODAY, A_DAY = ("soap", "tea, green"), 1_234.0
 
@@ -38,34 +38,34 @@ TODAY, A_DAY = ("soap", "tea, green"), 1_234.0
 @cache
 def shop(learners: tuple[str, ...] = NAMES) -> Simulation:
     return simulate(
-        PEOPLE, slots=2, learners=learners, epsilon=EPSILONS, seeds=SEEDS, today=TODAY, per_day=A_DAY
+        USERS, slots=2, learners=learners, epsilon=EPSILONS, seeds=SEEDS, today=TODAY, per_day=A_DAY
     )
 
 
-def payoffs(slates: Items | tuple[int, ...]) -> Floats:
-    """What everybody found, one person and one slot after the other."""
+def rewards(slates: Items | tuple[int, ...]) -> Floats:
+    """What everybody found, one user and one slot after the other."""
     rows = np.broadcast_to(slates, (len(WANTS), 2))
     return np.array([1 - (1 - wants[a]) * (1 - wants[b]) for wants, (a, b) in zip(WANTS, rows, strict=True)])
 
 
 def mean_of(name: str, epsilon: float = 1.0) -> float:
-    """The payoff of a learner, run here and added up by hand."""
+    """The reward of a learner, run here and added up by hand."""
     setting = Setting(6, 2, 400, "full", epsilon, 1e-6)
-    runs = [replay(make(name, setting, coins=SeededCoins(seed)), PEOPLE, "full") for seed in range(SEEDS)]
-    return float(np.mean([payoffs(run).mean() for run in runs]))
+    runs = [replay(make(name, setting, rng=SeededSource(seed)), USERS, "full") for seed in range(SEEDS)]
+    return float(np.mean([rewards(run).mean() for run in runs]))
 
 
 def by_name(simulation: Simulation) -> dict[str, Hits]:
     return {one.who: one for one in hits_a_day(simulation)}
 
 
-def test_hits_are_payoffs_of_as_many_people_as_come_in_a_day() -> None:
-    result, today = by_name(shop()), A_DAY * payoffs((1, 2)).mean()
+def test_hits_are_rewards_of_as_many_users_as_come_in_a_day() -> None:
+    result, today = by_name(shop()), A_DAY * rewards((1, 2)).mean()
     first = max(range(6), key=lambda item: WANTS[:, item].mean())
-    second = max(set(range(6)) - {first}, key=lambda item: payoffs((first, item)).mean())
+    second = max(set(range(6)) - {first}, key=lambda item: rewards((first, item)).mean())
     without = A_DAY * mean_of("nonprivate")
     wanted = {
-        "greedy in hindsight": A_DAY * payoffs((first, second)).mean(),
+        "greedy in hindsight": A_DAY * rewards((first, second)).mean(),
         "nonprivate": without,
         "private, ε 0.5": A_DAY * mean_of("private", 0.5),
         "private, ε 5": A_DAY * mean_of("private", 5.0),
@@ -101,12 +101,12 @@ def test_without_a_day_or_today_nothing_is_said_of_them() -> None:
 
 def test_runs_are_the_same_whatever_is_shown_today(tmp_path: Path) -> None:
     asked = {"slots": 2, "learners": ["fi-dp", "random"], "seeds": 1, "out": tmp_path}
-    first = simulate(PEOPLE, **asked)  # type: ignore[arg-type]
-    second = simulate(PEOPLE, **asked, today=["jam", 0], per_day=9)  # type: ignore[arg-type]
+    first = simulate(USERS, **asked)  # type: ignore[arg-type]
+    second = simulate(USERS, **asked, today=["jam", 0], per_day=9)  # type: ignore[arg-type]
     assert second.results == first.results, "also their seconds: they were kept, not run again"
     assert second.today is not None
     assert second.today.slate == (4, 0)
-    assert second.today.value == pytest.approx(payoffs((4, 0)).mean())
+    assert second.today.value == pytest.approx(rewards((4, 0)).mean())
 
 
 def test_today_is_in_tables_and_in_the_answer() -> None:
@@ -132,8 +132,8 @@ def test_today_is_in_tables_and_in_the_answer() -> None:
     ],
 )
 def test_names_are_understood_and_written_again(text: str, slate: tuple[int, ...]) -> None:
-    assert today_on(PEOPLE, split(text), 2).slate == slate
-    assert today_on(PEOPLE, split(joined(slate, LABELS)), 2).slate == slate
+    assert today_on(USERS, split(text), 2).slate == slate
+    assert today_on(USERS, split(joined(slate, LABELS)), 2).slate == slate
 
 
 def test_numbers_are_items_where_no_name_is_a_number() -> None:
@@ -164,12 +164,12 @@ def test_numbers_are_items_where_no_name_is_a_number() -> None:
 )
 def test_wrong_slates_are_refused(today: list[str | int], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
-        simulate(PEOPLE, slots=2, today=today)
-    twins = People(NoisyOr(), WANTS, labels=("tea",) * 6)
+        simulate(USERS, slots=2, today=today)
+    twins = Users(NoisyOr(), WANTS, labels=("tea",) * 6)
     with pytest.raises(InvalidInput, match="'tea' is the name of items 0 and 1 and"):
         today_on(twins, ["tea", 1], 2)
     with pytest.raises(InvalidInput, match="have no names; give numbers from 0 to 5"):
-        today_on(People(NoisyOr(), WANTS), ["tea", 1], 2)
+        today_on(Users(NoisyOr(), WANTS), ["tea", 1], 2)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_wrong_options_are_refused_before_any_work(options: list[str], said: str
     result = CliRunner().invoke(app, ["simulate", "taste-groups", "--slots", "2", *options])
     assert isinstance(result.exception, InvalidInput)
     assert said in str(result.exception)
-    assert "people:" not in result.output, "nothing has run"
+    assert "users:" not in result.output, "nothing has run"
 
 
 def test_the_command_compares_with_today_again(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_the_command_compares_with_today_again(tmp_path: Path) -> None:
     assert out.exit_code == 0, out.output
     again = json.loads((tmp_path / "again.json").read_text())
     assert again["today"] == {"slate": [3, 1], "value": wanted.today.value}  # type: ignore[union-attr]
-    assert again["per_day"] == {"people": 77.5, "hits": "loans a day's"}
+    assert again["per_day"] == {"users": 77.5, "hits": "loans a day's"}
     for _, *numbers in hits_table(wanted, PerDay(77.5))[1]:
         assert numbers[0] in out.output
 
@@ -218,16 +218,16 @@ def test_the_report_shows_a_day_and_names_stay_names(tmp_path: Path) -> None:
 
 
 def test_numbers_have_as_many_digits_as_mean_something() -> None:
-    assert [PerDay(people).said(people / 3) for people in (1, 30, 3_000, 3_000_000)] == [
+    assert [PerDay(users).said(users / 3) for users in (1, 30, 3_000, 3_000_000)] == [
         "0.333",
         "10.00",
         "1,000",
         "1,000,000",
     ]
     assert [PerDay(1_000).signed(hits) for hits in (-0.4, 0.4, 2.0, -2.0)] == ["0", "0", "+2", "-2"]
-    for people in (0, -1, np.nan, np.inf, True, "9"):
+    for users in (0, -1, np.nan, np.inf, True, "9"):
         with pytest.raises(InvalidInput, match="per_day"):
-            PerDay(people)  # type: ignore[arg-type]
+            PerDay(users)  # type: ignore[arg-type]
     for word in ("", "a\nb", "x" * 31, 3):
         with pytest.raises(InvalidInput, match="hits must be a word"):
             PerDay(9, word)  # type: ignore[arg-type]

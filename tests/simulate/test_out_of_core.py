@@ -29,20 +29,20 @@ from diminuendo.streams import mapped as mapped_module
 from diminuendo.streams.mapped import out_of_core
 
 ROOT = Path(__file__).parents[2]
-PEOPLE, ITEMS = 1_500, 15
+USERS, ITEMS = 1_500, 15
 
 
-def written(path: Path, people: int = PEOPLE, wants: int = 4, items: int = ITEMS, group: int = 300) -> Path:
-    """Who wants what and how much; early items are wanted most, and the last two by the same people, as much."""
+def written(path: Path, users: int = USERS, wants: int = 4, items: int = ITEMS, group: int = 300) -> Path:
+    """Who wants what and how much; early items are wanted most, and the last two by the same users, as much."""
     rng = np.random.default_rng(1)
-    liked = rng.random((people, items)) + np.linspace(0.5, 0.0, items)
+    liked = rng.random((users, items)) + np.linspace(0.5, 0.0, items)
     liked[:, -1] = liked[:, -2]
     item = np.sort(np.argsort(-liked, axis=1, kind="stable")[:, :wants], axis=1)
-    value = rng.integers(1, 6, (people, items))
+    value = rng.integers(1, 6, (users, items))
     value[:, -1] = value[:, -2]
     table = pa.table(
         {
-            "person": np.repeat(np.arange(people), wants),
+            "user": np.repeat(np.arange(users), wants),
             "item": item.reshape(-1),
             "value": np.take_along_axis(value, item, axis=1).reshape(-1) / 5,
         }
@@ -56,9 +56,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(tmp_path_factory.mktemp("mapped") / "shop.parquet")
 
 
-def mapped(path: Path, monkeypatch: pytest.MonkeyPatch, people: int = 400) -> Any:
+def mapped(path: Path, monkeypatch: pytest.MonkeyPatch, users: int = 400) -> Any:
     """The users of a file, written to disk so many at a time."""
-    monkeypatch.setattr(mapped_module, "TOGETHER", people)
+    monkeypatch.setattr(mapped_module, "TOGETHER", users)
     return out_of_core(path, n_items=ITEMS)
 
 
@@ -71,8 +71,8 @@ def rows(simulation: Any) -> list[Result]:
     ("feedback", "learners", "more"),
     [
         ("full", ["private", "nonprivate", "random"], {"epsilons": [1.0, 4.0], "rounds": [700, None]}),
-        ("full", ["epoch-greedy", "fi-dp"], {"late": 3}),
-        ("full", ["private"], {"sample": 2, "retention": 500, "visits": 2}),
+        ("full", ["epoch-greedy", "fi-dp"], {"delay": 3}),
+        ("full", ["private"], {"sample": 2, "retention": 500, "max_rounds_per_user": 2}),
         ("bandit", ["private", "nonprivate"], {}),
         ("click", ["private"], {"rules": SlateRules(pinned=[3])}),
     ],
@@ -82,7 +82,7 @@ def test_a_mapped_file_gives_the_rows_of_the_file(
 ) -> None:
     asked: dict[str, Any] = {"slots": 3, "seeds": 2, "jobs": 1, "feedback": feedback, "today": [0, 1, 2]}
     asked |= {"learners": learners} | more
-    whole = sweep(dim.read(shop, n_items=ITEMS, round="person"), **asked).simulations
+    whole = sweep(dim.read(shop, n_items=ITEMS, round="user"), **asked).simulations
     result = sweep(mapped(shop, monkeypatch), **asked).simulations
     for one, other in zip(whole, result, strict=True):
         assert rows(other) == rows(one)
@@ -97,8 +97,8 @@ def test_a_mapped_file_gives_the_rows_of_the_file(
 def test_the_table_is_that_of_the_file(
     tmp_path: Path, family: Any, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = written(tmp_path / "few.parquet", people=60)
-    whole = dim.read(few, family, n_items=ITEMS, round="person")
+    few = written(tmp_path / "few.parquet", users=60)
+    whole = dim.read(few, family, n_items=ITEMS, round="user")
     monkeypatch.setattr(mapped_module, "TOGETHER", many)
     result = out_of_core(few, family, n_items=ITEMS)
     result.check()
@@ -112,15 +112,15 @@ def test_the_table_is_that_of_the_file(
 
 
 def test_users_travel_as_the_name_of_their_folder_which_goes_with_them(shop: Path) -> None:
-    people = out_of_core(shop, n_items=ITEMS)
-    folder = Path(people._folder)
+    users = out_of_core(shop, n_items=ITEMS)
+    folder = Path(users._folder)
     assert folder.stat().st_mode & 0o077 == 0, "of its owner alone"
-    packed = pickle.dumps(people)
+    packed = pickle.dumps(users)
     assert len(packed) < 2_000
     again = pickle.loads(packed)
-    np.testing.assert_array_equal(again.values([0, 1]), people.values([0, 1]))
-    assert fingerprint(again) == fingerprint(people)
-    del people
+    np.testing.assert_array_equal(again.values([0, 1]), users.values([0, 1]))
+    assert fingerprint(again) == fingerprint(users)
+    del users
     gc.collect()
     assert not folder.exists()
 
@@ -138,12 +138,12 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs pip install 'diminuendo[ray]'")
-def test_one_command_with_people_on_a_real_cluster(shop: Path, tmp_path: Path) -> None:
+def test_one_command_with_users_on_a_real_cluster(shop: Path, tmp_path: Path) -> None:
     told = [sys.executable, "-m", "diminuendo", "simulate", str(shop), "--items", str(ITEMS), "--slots", "3"]
     told += ["--seeds", "2", "--learners", "private,random"]
     result = {}
     for name, more in {
-        "whole": ["--round", "person"],
+        "whole": ["--round", "user"],
         "ray": ["--out-of-core", "--ray", "local"],
     }.items():
         out = tmp_path / name
@@ -194,11 +194,11 @@ def peak(path: Path) -> int:
 def test_a_table_several_times_larger_than_what_is_held_of_it(tmp_path: Path) -> None:
     few, many = tmp_path / "few.parquet", tmp_path / "many.parquet"
     rng = np.random.default_rng(1)
-    with pyarrow.parquet.ParquetWriter(many, pa.schema({"person": pa.int64(), "item": pa.int64()})) as file:
+    with pyarrow.parquet.ParquetWriter(many, pa.schema({"user": pa.int64(), "item": pa.int64()})) as file:
         for part in range(40):
-            person = np.repeat(np.arange(10_000) + 10_000 * part, 60)
+            user = np.repeat(np.arange(10_000) + 10_000 * part, 60)
             item = (rng.integers(0, 1900, (10_000, 1)) + np.arange(60)).reshape(-1) % 2000
-            table = pa.table({"person": person, "item": item})
+            table = pa.table({"user": user, "item": item})
             file.write_table(table)
             if not part:
                 pyarrow.parquet.write_table(table.slice(0, 60 * 5_000), few)

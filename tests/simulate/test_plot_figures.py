@@ -14,7 +14,7 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from diminuendo.simulate import Shown, Simulation
-from diminuendo.simulate.figures.earned import curves, payoff_figure, plot_payoff, price_figure, regret_figure
+from diminuendo.simulate.figures.earned import curves, plot_reward, price_figure, regret_figure, reward_figure
 from diminuendo.simulate.figures.slates import NOT_KEPT, chosen_items, shares_of, slates_figure
 from diminuendo.simulate.figures.spending import arrival_figure, average, spending_figure, varies
 from diminuendo.simulate.figures.style import line_styles, style
@@ -35,9 +35,9 @@ def line_of(axes: Axes, colour: str) -> tuple[Floats, Floats]:
     return np.asarray(line.get_xdata(), dtype=np.float64), np.asarray(line.get_ydata(), dtype=np.float64)
 
 
-def payoffs(simulation: Simulation, name: str, epsilon: float | None) -> Floats:
+def rewards(simulation: Simulation, name: str, epsilon: float | None) -> Floats:
     return np.array(
-        [r.mean_payoff for r in simulation.results if (r.learner, r.asked_epsilon) == (name, epsilon)]
+        [r.mean_reward for r in simulation.results if (r.learner, r.asked_epsilon) == (name, epsilon)]
     )
 
 
@@ -49,10 +49,10 @@ def test_the_epsilon_nearest_to_one_is_drawn() -> None:
 
 def test_lines_over_time_end_where_the_numbers_are() -> None:
     simulation, greedy = small(), small().benchmarks.greedy.value
-    earned, lost = payoff_figure(simulation).axes[0], regret_figure(simulation).axes[0]
+    earned, lost = reward_figure(simulation).axes[0], regret_figure(simulation).axes[0]
     for name, look in line_styles(simulation.by_learner()).items():
-        payoff = payoffs(simulation, name, None if name in ("nonprivate", "random") else 1.0).mean()
-        for axes, expected in ((earned, payoff), (lost, 1_500 * (greedy - payoff))):
+        reward = rewards(simulation, name, None if name in ("nonprivate", "random") else 1.0).mean()
+        for axes, expected in ((earned, reward), (lost, 1_500 * (greedy - reward))):
             at, line = line_of(axes, look.colour)
             assert at[-1] == 1_500
             assert line[-1] == pytest.approx(expected)
@@ -72,11 +72,11 @@ def test_the_price_of_privacy() -> None:
     axes, greedy = price_figure(simulation).axes[0], simulation.benchmarks.greedy.value
     look = line_styles(simulation.by_learner())
     at, private = line_of(axes, look["private"].colour)
-    expected = [payoffs(simulation, "private", epsilon).mean() / greedy for epsilon in (1.0, 10.0)]
+    expected = [rewards(simulation, "private", epsilon).mean() / greedy for epsilon in (1.0, 10.0)]
     np.testing.assert_allclose(at, [1, 10])
     np.testing.assert_allclose(private, expected)
     _, level = line_of(axes, look["nonprivate"].colour)
-    np.testing.assert_allclose(level, payoffs(simulation, "nonprivate", None).mean() / greedy)
+    np.testing.assert_allclose(level, rewards(simulation, "nonprivate", None).mean() / greedy)
     said = {text.get_text() for text in axes.texts}
     assert said == {*simulation.by_learner(), "greedy in hindsight"}
     alone = price_figure(tiny()).axes[0]
@@ -136,5 +136,5 @@ def test_who_shows_everything_alike_does_not_choose_the_items() -> None:
 
 
 def test_the_picture_of_the_read_me(tmp_path: Path) -> None:
-    drawn = plot_payoff(curves(small()), tmp_path / "deep" / "payoff.png")
+    drawn = plot_reward(curves(small()), tmp_path / "deep" / "reward.png")
     assert drawn.read_bytes().startswith(b"\x89PNG")

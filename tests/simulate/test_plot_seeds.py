@@ -15,7 +15,7 @@ from diminuendo.simulate.figures.seeds import ROOM, beside, plot_seeds
 def test_it_draws_every_run(tmp_path: Path) -> None:
     groups = {
         "clicks": {"epsilon 1": [0.9, 0.8, 0.95], "epsilon 0.1": [0.6]},
-        "payoffs": {"epsilon 1": [0.7, 0.7]},
+        "rewards": {"epsilon 1": [0.7, 0.7]},
     }
     drawn = plot_seeds(groups, tmp_path / "new" / "seeds.svg")
     assert drawn.read_text().count("<use") > 6, "six dots, and rings"

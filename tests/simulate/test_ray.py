@@ -16,13 +16,13 @@ from diminuendo.simulate import sweep
 from diminuendo.streams import taste_groups
 from tests.simulate.test_store import children, rows, until
 
-PEOPLE = taste_groups(20_000, 15, groups=4, items_per_group=5, seed=2)
+USERS = taste_groups(20_000, 15, groups=4, items_per_group=5, seed=2)
 ROOT = Path(__file__).parents[2]
 
 
 def small(out: Path, ray: str | None, jobs: int) -> None:
     sweep(
-        PEOPLE,
+        USERS,
         slots=3,
         learners=["fi-dp", "hedge"],
         epsilons=[0.5, 5.0],
@@ -53,8 +53,8 @@ def test_a_cluster_makes_the_same_rows_although_a_worker_is_killed(tmp_path: Pat
     until(lambda: len(list((out / "rows").glob("*.parquet"))) > 2 or driver.poll() is not None)
     started = children(driver.pid)
     until(lambda: bool(workers(driver.pid)) or driver.poll() is not None)
-    victims = workers(driver.pid)
-    os.kill(victims[0], signal.SIGKILL)
+    targets = workers(driver.pid)
+    os.kill(targets[0], signal.SIGKILL)
     finished = len(list((out / "rows").glob("*.parquet")))
     _, said = driver.communicate(timeout=120)
     assert driver.returncode == 0, said
@@ -62,13 +62,13 @@ def test_a_cluster_makes_the_same_rows_although_a_worker_is_killed(tmp_path: Pat
     small(here, None, jobs=1)
     assert rows(out) == rows(here)
     assert len(rows(here)) == 60
-    until(lambda: not any(Path(f"/proc/{process}").exists() for process in [*started, *victims]))
+    until(lambda: not any(Path(f"/proc/{process}").exists() for process in [*started, *targets]))
 
 
 def test_ray_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InvalidInput, match=r"pip install 'diminuendo\[ray\]'"):
-        sweep(PEOPLE, slots=3, learners="random", seeds=2, ray="local")
+        sweep(USERS, slots=3, learners="random", seeds=2, ray="local")
 
 
 def test_nobody_loads_ray_who_did_not_ask_for_it() -> None:

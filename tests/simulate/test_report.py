@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from diminuendo import NoisyOr, People
+from diminuendo import NoisyOr, Users
 from diminuendo.cli.app import app
 from diminuendo.cli.simulate import _show
 from diminuendo.errors import InvalidInput
@@ -124,7 +124,7 @@ def test_all_figures_are_there_as_files_too(page: Path, read: Read) -> None:
     for kind in ("png", "svg"):
         result = {path.stem.split("-taste-i-")[1] for path in (page.parent / "figures").glob(f"*.{kind}")}
         learners = ("private", "nonprivate", "fi-dp", "paper")
-        assert result == {"payoff", "regret", "price", "runs", "budget", "arrival-private"} | {
+        assert result == {"reward", "regret", "price", "runs", "budget", "arrival-private"} | {
             f"slates-{name}" for name in learners
         }
     assert len(pictures(read)) == 10
@@ -157,7 +157,7 @@ def test_the_answer_in_numbers() -> None:
     assert main_learner(simulation) == "private"
     for whose, share in said.items():
         name, epsilon = whose.split(" ")[0], 1.0 if "epsilon" in whose else None
-        runs = [r.mean_payoff for r in simulation.results if (r.learner, r.asked_epsilon) == (name, epsilon)]
+        runs = [r.mean_reward for r in simulation.results if (r.learner, r.asked_epsilon) == (name, epsilon)]
         assert share == pytest.approx(100 * np.mean(runs) / simulation.benchmarks.greedy.value, abs=0.05)
     assert [whose.split(" ")[0] for whose in said] == ["private", "nonprivate", "random"]
     rows = list(table_rows(simulation))
@@ -189,7 +189,7 @@ def test_captions_say_what_is_so(tmp_path: Path) -> None:
     assert "do not listen" not in once, "everybody does"
     assert "as a share of the budget asked for." in once
     assert "Grey" not in once
-    visited = [replace(run, visits=3) for run in simulation.results]
+    visited = [replace(run, max_rounds_per_user=3) for run in simulation.results]
     deaf = replace(visited[0], learner="random", asked_epsilon=None)
     others = list(range(100, 100 + items_kept(2)))  # none of greedy's
     full = Shown(others, [300], [[0.1]] * len(others))
@@ -206,7 +206,7 @@ def test_the_same_runs_give_the_same_report(page: Path, tmp_path: Path) -> None:
 
 
 def test_several_simulations_have_contents(tmp_path: Path) -> None:
-    nobody = simulate(People(NoisyOr(), np.zeros((40, 4))), slots=2, learners=["random"], seeds=1)
+    nobody = simulate(Users(NoisyOr(), np.zeros((40, 4))), slots=2, learners=["random"], seeds=1)
     clicked = simulate(
         taste_groups(300, 10, seed=1), slots=2, learners=["private"], feedback="click", seeds=1
     )
@@ -216,7 +216,7 @@ def test_several_simulations_have_contents(tmp_path: Path) -> None:
     assert set(inside) <= set(read.all("section", "id"))
     assert read.tags.count("h1") == 1
     assert "Afterwards the slot of the first click came back" in read.words
-    assert "one question to each person" in "".join(pictures(read))
+    assert "one question to each user" in "".join(pictures(read))
     assert len(read.all("img", "src")) == 4 + 6, "random asks nobody, and its slates teach nothing"
 
 
@@ -234,14 +234,14 @@ def test_the_command_gives_the_same_numbers(tmp_path: Path) -> None:
         learners=["fi-dp", "random"],
         epsilon=[0.123456789, 2.0],
         seeds=2,
-        visits=2,
+        max_rounds_per_user=2,
     )
     words = shlex.split(command(wanted))
     assert words[0] == "diminuendo"
     out = CliRunner().invoke(app, [*words[1:], "--jobs", "1", "--json", str(tmp_path / "again.json")])
     assert out.exit_code == 0, out.output
     result = json.loads((tmp_path / "again.json").read_text())
-    keys = ("learner", "seed", "epsilon", "mean_payoff")
+    keys = ("learner", "seed", "epsilon", "mean_reward")
     assert [tuple(row[key] for key in keys) for row in result["results"]] == [
         tuple(getattr(run, key) for key in keys) for run in wanted.results
     ]
@@ -250,11 +250,11 @@ def test_the_command_gives_the_same_numbers(tmp_path: Path) -> None:
 def test_a_page_and_the_command_say_whether_anybody_answered(capsys: pytest.CaptureFixture[str]) -> None:
     """Users who want nothing and users who never answer publish the same: noise."""
     many, missing = 4000, NoisyOr()
-    silent = People(missing, np.zeros((many, 4)))
-    eager = People(missing, np.ones((many, 4)))
-    for people, state in ((silent, "no signal"), (eager, "ok")):
+    silent = Users(missing, np.zeros((many, 4)))
+    eager = Users(missing, np.ones((many, 4)))
+    for users, state in ((silent, "no signal"), (eager, "ok")):
         result = simulate(
-            people, slots=2, feedback="bandit", learners=["private", "random"], epsilon=10.0, seeds=2
+            users, slots=2, feedback="bandit", learners=["private", "random"], epsilon=10.0, seeds=2
         )
         said = f"Health, from published rewards: private {state} in 2 of 2 runs."
         assert health_said(result).startswith(said)

@@ -15,19 +15,19 @@ from diminuendo.simulate.report import write_report
 from diminuendo.simulate.report.contexts import MOST_NAMED, contexts_section, said_of
 from diminuendo.simulate.report.html import table
 from diminuendo.simulate.report.text import command
-from diminuendo.streams import People, taste_groups
+from diminuendo.streams import Users, taste_groups
 from diminuendo.streams.contexts import Contexts
 from tests.kit.slow import mostly_slow
 
 HOSTILE = ["<b>DE</b>", '"><script>x</script>', "FR & co"]
 
 
-def crowd(*, private: bool = False) -> People:
-    people = taste_groups(1_200, 12, groups=3, items_per_group=4, seed=2, right=0.9).with_columns(["group"])
-    assert people.contexts is not None
-    assert people.types is not None
-    numbers = people.contexts.values_of(people.types)
-    named = people.with_contexts(Contexts({"<i>": HOSTILE}, private=private), numbers)
+def crowd(*, private: bool = False) -> Users:
+    users = taste_groups(1_200, 12, groups=3, items_per_group=4, seed=2, right=0.9).with_columns(["group"])
+    assert users.contexts is not None
+    assert users.types is not None
+    numbers = users.contexts.values_of(users.types)
+    named = users.with_contexts(Contexts({"<i>": HOSTILE}, private=private), numbers)
     named.labels = tuple(f"<u>thing {item}</u>" for item in range(12))
     return named
 
@@ -68,7 +68,7 @@ def test_the_comparison_holds_hindsight_and_everybody() -> None:
     assert rows[3][2].startswith(f"{mean:.3f} ±")
 
 
-def test_payoffs_for_each_value() -> None:
+def test_rewards_for_each_value() -> None:
     """Of a single column, so that values are types."""
     known = small().contexts
     assert known is not None
@@ -76,8 +76,8 @@ def test_payoffs_for_each_value() -> None:
     assert [row[0] for row in rows] == [said_of(kind["context"]) for kind in known.shown]
     for number, row in enumerate(rows):
         runs = small().by_learner(1.0)["private-separate"]
-        mean = sum(run.contexts["shown"][number]["payoff"] for run in runs) / len(runs)
-        assert row[1:3] == [f"{known.shown[number]['people']:,}", f"{known.shown[number]['greedy']:.3f}"]
+        mean = sum(run.contexts["shown"][number]["reward"] for run in runs) / len(runs)
+        assert row[1:3] == [f"{known.shown[number]['users']:,}", f"{known.shown[number]['greedy']:.3f}"]
         assert row[-1] == f"{mean:.3f}", "random chooses without anybody's answer; it is left out"
 
 
@@ -98,7 +98,7 @@ def test_slates_in_words_each_once() -> None:
 
 def test_types_that_are_shown_the_same_are_named_together() -> None:
     kinds = [
-        {"context": {"x": str(number)}, "people": 1, "payoff": 0.5, "slate": [0, 1]}
+        {"context": {"x": str(number)}, "users": 1, "reward": 0.5, "slate": [0, 1]}
         for number in range(MOST_NAMED + 3)
     ]
     run = small().results[0]
@@ -140,11 +140,11 @@ def test_words_of_a_table_stand_left() -> None:
 
 
 def test_values_of_several_columns_are_told_apart() -> None:
-    people = taste_groups(300, 12, groups=3, items_per_group=4, seed=2, right=0.9)
-    assert people.types is not None
-    unknown = people.with_contexts(Contexts(group=3, chance=3), np.full((300, 2), -1))
-    people.types[:5] = unknown.types[:5]  # type: ignore[index]
-    result = simulate(people, slots=2, learners="private-separate", seeds=1)
+    users = taste_groups(300, 12, groups=3, items_per_group=4, seed=2, right=0.9)
+    assert users.types is not None
+    unknown = users.with_contexts(Contexts(group=3, chance=3), np.full((300, 2), -1))
+    users.types[:5] = unknown.types[:5]  # type: ignore[index]
+    result = simulate(users, slots=2, learners="private-separate", seeds=1)
     rows = rows_of(contexts_section(result), "Reward per user")
     named = [row[0] for row in rows]
     assert sorted(named) == sorted(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from diminuendo.learners import Setting, make
 from diminuendo.privacy.budget import Guarantee, Unit, no_privacy, perfect_privacy
 from diminuendo.privacy.sentence import chance, factor, upwards
-from diminuendo.randomness import SeededCoins, SystemCoins
+from diminuendo.randomness import SeededSource, SystemSource
 from diminuendo.simulate.report import guarantee_sentence
 from diminuendo.simulate.report.text import seeded_note
 
@@ -49,15 +49,15 @@ JOINT = (
 
 
 def test_the_words() -> None:
-    learner = make("private", Setting(10, 2, 500, "full", 1.0, 1e-6), coins=SeededCoins(1))
+    learner = make("private", Setting(10, 2, 500, "full", 1.0, 1e-6), rng=SeededSource(1))
     assert guarantee_sentence(learner.guarantee.as_json()) == ONE
-    pure = Guarantee(0.5, 0.0, str(Unit(rounds=3)), "docs/maths/x.md", secure_coins=True, exact=False)
-    assert guarantee_sentence(pure.as_json(), visits=3) == SEVERAL
+    pure = Guarantee(0.5, 0.0, str(Unit(rounds=3)), "docs/maths/x.md", secure_rng=True, exact=False)
+    assert guarantee_sentence(pure.as_json(), max_rounds_per_user=3) == SEVERAL
 
 
 def test_the_words_where_contexts_are_private() -> None:
     unit = Unit(relation="replace-with-context")
-    joint = Guarantee(1.0, 1e-6, str(unit), "docs/maths/x.md", secure_coins=True, view=unit.view)
+    joint = Guarantee(1.0, 1e-6, str(unit), "docs/maths/x.md", secure_rng=True, view=unit.view)
     assert guarantee_sentence(joint.as_json()) == JOINT
     before = {name: value for name, value in joint.as_json().items() if name != "view"}
     assert "joint" not in guarantee_sentence(before), "as guarantees were kept when there were no contexts"
@@ -74,8 +74,8 @@ def test_who_promises_nothing_and_who_needs_not() -> None:
 
 
 def test_seeded_runs_say_so() -> None:
-    for coins, said in ((SeededCoins(1), True), (SystemCoins(), False)):
-        learner = make("fi-dp", Setting(10, 2, 500, "full", 1.0, 1e-6), coins=coins)
+    for rng, said in ((SeededSource(1), True), (SystemSource(), False)):
+        learner = make("fi-dp", Setting(10, 2, 500, "full", 1.0, 1e-6), rng=rng)
         assert ("seeded" in seeded_note(learner.guarantee.as_json())) == said
     assert seeded_note(no_privacy(False).as_json()) == "", (
         "where nothing is promised there is nothing to take back"

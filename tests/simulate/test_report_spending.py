@@ -12,10 +12,10 @@ import pytest
 from diminuendo.errors import OutOfRange
 from diminuendo.learners import LEARNERS, Learner, Setting, make, with_variants
 from diminuendo.learners.base.policy import Policy
-from diminuendo.learners.overlap.policy import PAYOFFS, WISHES, OverlapPolicy
+from diminuendo.learners.overlap.policy import REWARDS, WISHES, OverlapPolicy
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS, Additive
-from diminuendo.randomness import SeededCoins
+from diminuendo.randomness import SeededSource
 from diminuendo.simulate.spending import UNITS, spending
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats
@@ -24,11 +24,13 @@ PRIVATE = [name for name in with_variants() if LEARNERS[name].private]
 ROUNDS = 2_000
 
 
-def made(name: str, visits: int = 1, seed: int = 1) -> Learner:
+def made(name: str, max_rounds_per_user: int = 1, seed: int = 1) -> Learner:
     (feedback, *_) = sorted(LEARNERS[name].reads)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)  # some of the paper's constants are not probabilities
-        return make(name, Setting(12, 3, ROUNDS, feedback, 1.0, 1e-6, visits), coins=SeededCoins(seed))
+        return make(
+            name, Setting(12, 3, ROUNDS, feedback, 1.0, 1e-6, max_rounds_per_user), rng=SeededSource(seed)
+        )
 
 
 def totals(records: list[dict[str, Any]]) -> Floats:
@@ -43,10 +45,10 @@ def whole(unit: str, delta: float) -> float:
     return curves.zcdp_rho(1.0, delta) if unit == "rho" else curves.gaussian_mu(1.0, delta) ** 2
 
 
-@pytest.mark.parametrize("visits", [1, 3])
+@pytest.mark.parametrize("max_rounds_per_user", [1, 3])
 @pytest.mark.parametrize("name", PRIVATE)
-def test_the_most_that_anybody_is_charged_is_what_is_proved(name: str, visits: int) -> None:
-    learner = made(name, visits)
+def test_the_most_that_anybody_is_charged_is_what_is_proved(name: str, max_rounds_per_user: int) -> None:
+    learner = made(name, max_rounds_per_user)
     records, proved = spending(learner), learner.guarantee
     (unit,) = {record["unit"] for record in records}
     (accountant,) = (ACCOUNTANTS[counted] for counted, adds_up in UNITS.items() if adds_up == unit)
@@ -83,10 +85,10 @@ def test_every_batch_is_charged_what_the_events_say() -> None:
     np.testing.assert_allclose(totals(spending(learner)), expected, rtol=1e-12)
     assert expected[-1] < 0.1, "whom nobody asks in a release pays for the drift test alone"
     by_purpose = {record["what"]: record["shares"] for record in spending(learner)}
-    assert by_purpose[WISHES][0] > 5 * by_purpose[PAYOFFS][0], "nearly all of it is for what items are worth"
+    assert by_purpose[WISHES][0] > 5 * by_purpose[REWARDS][0], "nearly all of it is for what items are worth"
 
 
-def test_what_people_say_changes_nothing() -> None:
+def test_what_users_say_changes_nothing() -> None:
     before = spending(made("overlap-greedy"))
     for seed in (1, 2):
         learner = made("overlap-greedy", seed=seed)

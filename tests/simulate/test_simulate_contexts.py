@@ -1,4 +1,4 @@
-"""Simulations of people of whom something is known: who is given contexts, what it is compared with, what is kept."""
+"""Simulations of users of whom something is known: who is given contexts, what it is compared with, what is kept."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diminuendo import Functions, SeededCoins, Setting
+from diminuendo import Functions, SeededSource, Setting
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS, make
 from diminuendo.offline import greedy_by_type, shuffled
@@ -18,15 +18,15 @@ from diminuendo.simulate import Simulation, simulate
 from diminuendo.simulate.contexts import comparison, for_each_type, for_each_value, given, plain_name
 from diminuendo.simulate.table import as_table, by_epsilon, worth_of_contexts
 from diminuendo.simulate.task import Baseline, Run, StreamSlice, fingerprint, known_of
-from diminuendo.streams import People, taste_groups
+from diminuendo.streams import Users, taste_groups
 from diminuendo.streams.contexts import Contexts
 from diminuendo.types import FEEDBACKS, FeedbackKind
 
 NAMES = ("private", "private-no-contexts", "private-separate", "random")
 
 
-def crowd(column: str = "group", *, private: bool = False, people: int = 1_200) -> People:
-    made = taste_groups(people, 12, groups=3, items_per_group=4, seed=2, right=0.9)
+def crowd(column: str = "group", *, private: bool = False, users: int = 1_200) -> Users:
+    made = taste_groups(users, 12, groups=3, items_per_group=4, seed=2, right=0.9)
     return made.with_columns([column], private=private)
 
 
@@ -45,71 +45,71 @@ def test_who_uses_contexts_and_who_does_not() -> None:
     }
     assert {run.played_by for run in small().results} == {"overlap-greedy", "random"}
     groups = small().by_learner(10.0)
-    own, none, separate = (np.mean([run.mean_payoff for run in groups[name]]) for name in NAMES[:3])
+    own, none, separate = (np.mean([run.mean_reward for run in groups[name]]) for name in NAMES[:3])
     assert own > 1.03 * none, "labels are right nine times in ten"
     assert separate > 1.03 * none
 
 
 def test_without_contexts_it_is_the_same_learner() -> None:
     alone = simulate(crowd().with_columns([]), slots=2, learners="private", seeds=2)
-    payoffs = [run.mean_payoff for run in small().by_learner(1.0)["private-no-contexts"]]
-    assert [run.mean_payoff for run in alone.results] == payoffs
+    rewards = [run.mean_reward for run in small().by_learner(1.0)["private-no-contexts"]]
+    assert [run.mean_reward for run in alone.results] == rewards
     assert all("contexts" not in run.as_json() for run in alone.results)
     assert "contexts" not in alone.as_json()
 
 
-def test_separate_learners_are_told_how_many_people_they_have() -> None:
-    people = crowd()
-    assert people.types is not None
-    slates = np.full((len(people), 2), -1, dtype=np.int32)
-    for kind in np.unique(people.types).tolist():
-        rows = np.flatnonzero(people.types == kind)
+def test_separate_learners_are_told_how_many_users_they_have() -> None:
+    users = crowd()
+    assert users.types is not None
+    slates = np.full((len(users), 2), -1, dtype=np.int32)
+    for kind in np.unique(users.types).tolist():
+        rows = np.flatnonzero(users.types == kind)
         setting = Setting(12, 2, len(rows), "full", 1.0, 1e-6)
-        learner = make("private", setting, coins=SeededCoins((1 << 32) + kind))
-        slates[rows] = learner.replay(people[rows])
+        learner = make("private", setting, rng=SeededSource((1 << 32) + kind))
+        slates[rows] = learner.replay(users[rows])
     run = small().by_learner(1.0)["private-separate"][1]
     assert run.seed == 1
-    assert run.mean_payoff == pytest.approx(people.values(slates).mean(), abs=1e-15)
+    assert run.mean_reward == pytest.approx(users.values(slates).mean(), abs=1e-15)
     assert run.epsilon is not None
     assert run.epsilon <= 1.0, "everybody is in the hands of one of them"
 
 
 def test_hindsight_for_each_type_and_with_shuffled_labels() -> None:
-    people, known = crowd(), small().contexts
+    users, known = crowd(), small().contexts
     assert known is not None
-    assert people.types is not None
-    assert known.greedy == greedy_by_type(people, 2).value
-    assert known.shuffled == greedy_by_type(people, 2, shuffled(people.types)).value
+    assert users.types is not None
+    assert known.greedy == greedy_by_type(users, 2).value
+    assert known.shuffled == greedy_by_type(users, 2, shuffled(users.types)).value
     assert known.columns == {"group": ["0", "1", "2"]}
-    assert sum(one["people"] * one["greedy"] for one in known.values) / len(people) == pytest.approx(
+    assert sum(one["users"] * one["greedy"] for one in known.values) / len(users) == pytest.approx(
         known.greedy
     )
-    assert [kind["people"] for kind in known.shown] == sorted(np.bincount(people.types)[1:].tolist())[::-1]
+    assert [kind["users"] for kind in known.shown] == sorted(np.bincount(users.types)[1:].tolist())[::-1]
 
 
 def test_what_is_kept_for_each_type() -> None:
-    people = crowd()
-    assert people.types is not None
-    assert people.contexts is not None
-    slates = np.stack([people.types % 3, 3 + people.types], axis=1).astype(np.int32)
-    payoffs = people.values(slates)
-    result = for_each_type(people, slates, payoffs, None)
+    users = crowd()
+    assert users.types is not None
+    assert users.contexts is not None
+    slates = np.stack([users.types % 3, 3 + users.types], axis=1).astype(np.int32)
+    rewards = users.values(slates)
+    result = for_each_type(users, slates, rewards, None)
     assert result["use"] == "separate"
     for kind in result["shown"]:
-        number = people.contexts.type_of(kind["context"])
-        rows = people.types == number
-        assert kind["people"] == rows.sum()
-        assert kind["payoff"] == pytest.approx(payoffs[rows].mean())
+        number = users.contexts.type_of(kind["context"])
+        rows = users.types == number
+        assert kind["users"] == rows.sum()
+        assert kind["reward"] == pytest.approx(rewards[rows].mean())
         assert kind["slate"] == [number % 3, 3 + number]
-    assert for_each_type(people.with_columns([]), slates, payoffs, None) == {}
+    assert for_each_type(users.with_columns([]), slates, rewards, None) == {}
 
 
 def test_what_is_kept_for_each_value_of_several_columns() -> None:
     contexts = Contexts(x=["a", "b"], y=3)
-    people = taste_groups(6, 4, groups=2, items_per_group=2)
-    people = people.with_contexts(contexts, np.array([[0, 0], [0, 1], [0, -1], [1, 1], [1, 1], [-1, 1]]))
-    result = for_each_value(people, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), "payoff")
-    kept = [(one["column"], one["value"], one["people"], round(one["payoff"], 9)) for one in result]
+    users = taste_groups(6, 4, groups=2, items_per_group=2)
+    users = users.with_contexts(contexts, np.array([[0, 0], [0, 1], [0, -1], [1, 1], [1, 1], [-1, 1]]))
+    result = for_each_value(users, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), "reward")
+    kept = [(one["column"], one["value"], one["users"], round(one["reward"], 9)) for one in result]
     assert kept == [
         ("x", "a", 3, 0.2),
         ("x", "b", 2, 0.45),
@@ -121,18 +121,18 @@ def test_what_is_kept_for_each_value_of_several_columns() -> None:
 
 
 def test_slates_for_types_are_those_of_the_last_menu() -> None:
-    people = crowd()
-    assert people.types is not None
-    setting = Setting(12, 2, len(people), "full", 10.0, 1e-6, contexts=people.contexts)
-    learner = make("private", setting, coins=SeededCoins(0))
-    slates = learner.replay(people)
+    users = crowd()
+    assert users.types is not None
+    setting = Setting(12, 2, len(users), "full", 10.0, 1e-6, contexts=users.contexts)
+    learner = make("private", setting, rng=SeededSource(0))
+    slates = learner.replay(users)
     menu = learner.menu
     (first,) = (run for run in small().by_learner(10.0)["private"] if run.seed == 0)
-    assert people.contexts is not None
+    assert users.contexts is not None
     for kind in first.contexts["shown"]:
-        number = people.contexts.type_of(kind["context"])
+        number = users.contexts.type_of(kind["context"])
         assert kind["slate"] == menu.slates[number].tolist()  # type: ignore[union-attr]
-    assert first.mean_payoff == people.values(slates).mean()
+    assert first.mean_reward == users.values(slates).mean()
 
 
 def test_numbers_as_json_hold_contexts(tmp_path: Path) -> None:
@@ -143,11 +143,11 @@ def test_numbers_as_json_hold_contexts(tmp_path: Path) -> None:
 
 
 def test_what_is_known_is_in_every_key_and_only_there() -> None:
-    plain, people = crowd().with_columns([]), crowd()
+    plain, users = crowd().with_columns([]), crowd()
     setting, other = Setting(12, 2, 1_200, "full"), crowd("chance")
     slices = [
         StreamSlice(0, 1_200, fingerprint(some), known_of(some))
-        for some in (plain, people, other, crowd(private=True))
+        for some in (plain, users, other, crowd(private=True))
     ]
     assert slices[0] == StreamSlice(0, 1_200, fingerprint(plain)), "nothing is said where nothing is known"
     runs = {Run(one, "private", 0, setting, "").key for one in slices}
@@ -155,8 +155,8 @@ def test_what_is_known_is_in_every_key_and_only_there() -> None:
 
 
 def test_finished_runs_are_found_again(tmp_path: Path) -> None:
-    def run(people: People) -> Simulation:
-        return simulate(people, slots=2, learners=NAMES[::2], seeds=1, out=tmp_path)
+    def run(users: Users) -> Simulation:
+        return simulate(users, slots=2, learners=NAMES[::2], seeds=1, out=tmp_path)
 
     first = run(crowd())
     assert len(list((tmp_path / "hindsight").glob("*.json"))) == 1
@@ -198,12 +198,12 @@ def test_learners_that_do_not_take_contexts_are_not_given_any() -> None:
 
 def test_names_that_need_contexts_are_refused_without_them() -> None:
     plain = crowd().with_columns([])
-    with pytest.raises(InvalidInput, match="private-separate is for people of whom something is known"):
+    with pytest.raises(InvalidInput, match="private-separate is for users of whom something is known"):
         simulate(plain, slots=2, learners="private-separate")
     with pytest.raises(InvalidInput, match="would not hide private contexts"):
         simulate(crowd(private=True), slots=2, learners="private-separate")
     with pytest.raises(InvalidInput, match="only where answers come at once"):
-        simulate(crowd(), slots=2, learners="private-separate", late=5)
+        simulate(crowd(), slots=2, learners="private-separate", delay=5)
     functions = Functions([lambda items: float(0 in items)] * 3, 4)
     known = functions.with_contexts(Contexts(x=2), np.zeros(3, dtype=np.int64))
     with pytest.raises(InvalidInput, match="Contexts of Python functions cannot be simulated"):
@@ -211,9 +211,9 @@ def test_names_that_need_contexts_are_refused_without_them() -> None:
 
 
 @pytest.mark.parametrize("feedback", FEEDBACKS[1:])
-def test_separate_learners_for_payoffs_and_clicks(feedback: FeedbackKind) -> None:
+def test_separate_learners_for_rewards_and_clicks(feedback: FeedbackKind) -> None:
     result = simulate(
-        crowd(people=600),
+        crowd(users=600),
         slots=2,
         learners=["private", "private-separate"],
         feedback=feedback,
@@ -221,7 +221,7 @@ def test_separate_learners_for_payoffs_and_clicks(feedback: FeedbackKind) -> Non
     )
     first, second = result.results
     assert (first.contexts["use"], second.contexts["use"]) == ("slates by type", "separate")
-    assert first.mean_payoff != second.mean_payoff
+    assert first.mean_reward != second.mean_reward
     assert second.epsilon is not None
     assert second.epsilon <= 1.0
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from diminuendo import People, SlateRules
+from diminuendo import SlateRules, Users
 from diminuendo.cli.app import app
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.simulate import benchmarks, simulate
 from diminuendo.simulate.report.page import lead
 from diminuendo.simulate.report.text import command
 from diminuendo.streams import open_stream, taste_groups
-from tests.simulate.test_hits import PEOPLE, WANTS
+from tests.simulate.test_hits import USERS, WANTS
 
 RULES = SlateRules(pinned=[1], caps=[([0, 2, 5], 1)])
 
@@ -32,7 +32,7 @@ def fits(slate: tuple[int, ...]) -> bool:
 
 
 def test_hindsight_and_chance_keep_to_the_rules() -> None:
-    result = benchmarks(PEOPLE, 3, rules=RULES)
+    result = benchmarks(USERS, 3, rules=RULES)
     best = max(worth((1, *two)) for two in combinations((0, 2, 3, 4, 5), 2) if fits((1, *two)))
     assert result.optimum.lower == result.optimum.upper == pytest.approx(best)
     assert best < max(worth(three) for three in combinations(range(6), 3)), "rules cost something here"
@@ -47,16 +47,16 @@ def test_hindsight_and_chance_keep_to_the_rules() -> None:
             each.setdefault(a, []).append(worth((1, a, b)))
     chance = np.mean([np.mean(values) for values in each.values()])
     assert result.random == pytest.approx(chance, abs=0.02), (
-        "5 deviations of 4,000 payoffs that differ by .25"
+        "5 deviations of 4,000 rewards that differ by .25"
     )
-    assert abs(benchmarks(PEOPLE, 3).random - chance) > 0.04, "without rules it would be noticed"
+    assert abs(benchmarks(USERS, 3).random - chance) > 0.04, "without rules it would be noticed"
 
 
 def test_runs_by_other_rules_are_other_runs(tmp_path: Path) -> None:
     asked = {"slots": 3, "learners": "private", "epsilon": 5.0, "seeds": 1, "out": tmp_path}
-    free = simulate(PEOPLE, **asked)  # type: ignore[arg-type]
-    ruled = simulate(PEOPLE, **asked, rules=RULES)  # type: ignore[arg-type]
-    again = simulate(PEOPLE, **asked)  # type: ignore[arg-type]
+    free = simulate(USERS, **asked)  # type: ignore[arg-type]
+    ruled = simulate(USERS, **asked, rules=RULES)  # type: ignore[arg-type]
+    again = simulate(USERS, **asked)  # type: ignore[arg-type]
     shown = ruled.results[0].shown
     assert shown.shares[shown.items.index(1)] == pytest.approx([1.0] * len(shown.ends)), "always there"
     capped = [shown.shares[shown.items.index(item)] for item in (0, 2, 5) if item in shown.items]
@@ -70,7 +70,7 @@ def test_runs_by_other_rules_are_other_runs(tmp_path: Path) -> None:
 
 def test_rules_are_named_on_the_command_line_and_written_again(tmp_path: Path) -> None:
     (tmp_path / "shop.csv").write_text(
-        "person,item,value\n"
+        "user,item,value\n"
         + "".join(f"{who},{['tea', 'soap', 'jam', 'ink'][who % 4]},1\n" for who in range(80))
     )
     path = str(tmp_path / "shop.csv")
@@ -98,10 +98,10 @@ def test_rules_are_named_on_the_command_line_and_written_again(tmp_path: Path) -
         ({"tea", "jam"}, 1),
         ({"ink"}, 0),
     ]
-    people = open_stream(path)
-    assert isinstance(people, People)
+    users = open_stream(path)
+    assert isinstance(users, Users)
     made = SlateRules(pinned=dict(rules["pinned"]), caps=rules["caps"])
-    words = shlex.split(command(simulate(people, slots=2, learners="private", seeds=1, rules=made)))
+    words = shlex.split(command(simulate(users, slots=2, learners="private", seeds=1, rules=made)))
     assert words[words.index("--pinned") + 1] == "soap"
     assert [words[place + 1] for place, word in enumerate(words) if word == "--cap"] == ["1:jam,tea", "0:ink"]
 

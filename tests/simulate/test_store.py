@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from diminuendo import Coverage, Functions, People
+from diminuendo import Coverage, Functions, Users
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.simulate import Simulation, simulate, task
 from diminuendo.simulate.store import ResultStore, as_rows, finished_runs, results_in
@@ -25,7 +25,7 @@ from diminuendo.simulate.task import Run
 from diminuendo.simulate.workers import IDLE_SECONDS
 from diminuendo.streams import open_stream, taste_groups
 
-PEOPLE = taste_groups(300, 15, groups=4, items_per_group=5, seed=2)
+USERS = taste_groups(300, 15, groups=4, items_per_group=5, seed=2)
 ROOT = Path(__file__).parents[2]
 
 
@@ -41,7 +41,7 @@ def timeless(found: Simulation) -> list[Any]:
 
 
 def test_a_row_says_all_that_a_result_does() -> None:
-    found = simulate(PEOPLE, slots=3, learners=["private", "nonprivate"], seeds=1).results
+    found = simulate(USERS, slots=3, learners=["private", "nonprivate"], seeds=1).results
     named = {f"key {number}": result for number, result in enumerate(found)}
     assert results_in(as_rows(named), set(named)) == named
     assert results_in(as_rows(named), {"key 1"}) == {"key 1": found[1]}
@@ -60,21 +60,21 @@ def test_what_was_finished_is_not_done_again(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(Run, "work", counted)
     with pytest.raises(KeyboardInterrupt):
-        simulate(PEOPLE, slots=3, learners=["hedge"], seeds=4, out=tmp_path)
+        simulate(USERS, slots=3, learners=["hedge"], seeds=4, out=tmp_path)
     assert finished_runs(tmp_path) == len(rows(tmp_path)) == 2
     stopped_at = 0
-    resumed = simulate(PEOPLE, slots=3, learners=["hedge"], seeds=4, out=tmp_path)
+    resumed = simulate(USERS, slots=3, learners=["hedge"], seeds=4, out=tmp_path)
     assert made == [0, 1, 2, 2, 3]
-    assert timeless(resumed) == timeless(simulate(PEOPLE, slots=3, learners=["hedge"], seeds=4))
+    assert timeless(resumed) == timeless(simulate(USERS, slots=3, learners=["hedge"], seeds=4))
     assert {row["seed"]: row["regret_to_greedy"] for row in rows(tmp_path).values()} == {
         run.seed: run.regret_to_greedy for run in resumed.results
     }, "regrets are in the table as well"
     made.clear()
-    simulate(PEOPLE, slots=3, learners=["hedge", "fi-dp"], epsilon=[0.5, 2.0], seeds=2, out=tmp_path)
+    simulate(USERS, slots=3, learners=["hedge", "fi-dp"], epsilon=[0.5, 2.0], seeds=2, out=tmp_path)
     assert made == [0, 0, 1, 1], "only what is new"
     made.clear()
-    simulate(PEOPLE[:299], slots=3, learners=["hedge"], seeds=1, out=tmp_path)
-    assert made == [0], "other people, another run"
+    simulate(USERS[:299], slots=3, learners=["hedge"], seeds=1, out=tmp_path)
+    assert made == [0], "other users, another run"
     assert len(rows(tmp_path)) == 4 + 4 + 1
 
 
@@ -95,7 +95,7 @@ def test_runs_of_other_sources_are_not_reused(tmp_path: Path, monkeypatch: pytes
     def again() -> list[int]:
         task.code_version.cache_clear()
         worked.clear()
-        simulate(PEOPLE, slots=3, learners=["random"], seeds=2, out=out)
+        simulate(USERS, slots=3, learners=["random"], seeds=2, out=out)
         return worked
 
     try:
@@ -111,11 +111,11 @@ def test_runs_of_other_sources_are_not_reused(tmp_path: Path, monkeypatch: pytes
 
 
 def test_hindsight_is_not_looked_up_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = simulate(PEOPLE, slots=3, seeds=1, out=tmp_path)
+    first = simulate(USERS, slots=3, seeds=1, out=tmp_path)
     monkeypatch.setattr("diminuendo.simulate.task.benchmarks", None)
-    assert simulate(PEOPLE, slots=3, seeds=1, out=tmp_path).benchmarks == first.benchmarks
+    assert simulate(USERS, slots=3, seeds=1, out=tmp_path).benchmarks == first.benchmarks
     with pytest.raises(TypeError, match="NoneType"):
-        simulate(PEOPLE, slots=2, seeds=1, out=tmp_path)
+        simulate(USERS, slots=2, seeds=1, out=tmp_path)
 
 
 def test_death_at_any_change_of_a_file_loses_and_doubles_nothing(tmp_path: Path) -> None:
@@ -145,11 +145,11 @@ def test_death_at_any_change_of_a_file_loses_and_doubles_nothing(tmp_path: Path)
 
 
 def test_files_that_are_damaged_or_foreign_are_passed_over_and_said(tmp_path: Path) -> None:
-    first = simulate(PEOPLE, slots=3, seeds=1, out=tmp_path)
+    first = simulate(USERS, slots=3, seeds=1, out=tmp_path)
     (tmp_path / "rows" / "cut.json").write_text('{"key": "a", "vers')
     (tmp_path / "rows" / "foreign.json").write_text('{"key": "a", "other": 1}')
     with pytest.warns(UserWarning, match="passed over") as said:
-        assert timeless(simulate(PEOPLE, slots=3, seeds=1, out=tmp_path)) == timeless(first)
+        assert timeless(simulate(USERS, slots=3, seeds=1, out=tmp_path)) == timeless(first)
     heard = " ".join(str(note.message) for note in said)
     assert "cut.json" in heard
     assert "foreign.json" in heard
@@ -159,14 +159,14 @@ def test_files_that_are_damaged_or_foreign_are_passed_over_and_said(tmp_path: Pa
     for path in (tmp_path / "hindsight").glob("*.json"):
         path.write_text(path.read_text()[:40])
     with pytest.warns(UserWarning, match="hindsight.*passed over"):
-        again = simulate(PEOPLE, slots=3, seeds=1, out=tmp_path)
+        again = simulate(USERS, slots=3, seeds=1, out=tmp_path)
     assert timeless(again) == timeless(first)
 
 
 def test_one_sweep_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
     with ResultStore(tmp_path), pytest.raises(InvalidInput, match="Another simulation is at work"):
-        simulate(PEOPLE, slots=3, seeds=1, out=tmp_path)
-    assert simulate(PEOPLE, slots=3, seeds=1, out=tmp_path).results
+        simulate(USERS, slots=3, seeds=1, out=tmp_path)
+    assert simulate(USERS, slots=3, seeds=1, out=tmp_path).results
 
 
 def test_a_table_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
@@ -174,22 +174,22 @@ def test_a_table_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
     before = (tmp_path / "results.parquet").read_bytes()
     for _ in range(2):  # the folder is not left locked
         with pytest.raises(InvalidInput, match="choose another folder"):
-            simulate(PEOPLE, slots=3, seeds=1, out=tmp_path)
+            simulate(USERS, slots=3, seeds=1, out=tmp_path)
     assert (tmp_path / "results.parquet").read_bytes() == before
 
 
 def test_kept_runs_belong_to_one_stream_only(tmp_path: Path) -> None:
     weights = np.tile([[0.5, 0.5, 0.0]], (50, 1))
-    one = simulate(People(Coverage(np.eye(3)), weights), slots=1, learners=["random"], seeds=1, out=tmp_path)
+    one = simulate(Users(Coverage(np.eye(3)), weights), slots=1, learners=["random"], seeds=1, out=tmp_path)
     other = simulate(
-        People(Coverage(np.zeros((3, 3))), weights), slots=1, learners=["random"], seeds=1, out=tmp_path
+        Users(Coverage(np.zeros((3, 3))), weights), slots=1, learners=["random"], seeds=1, out=tmp_path
     )
-    assert one.results[0].mean_payoff > 0
-    assert other.results[0].mean_payoff == 0
+    assert one.results[0].mean_reward > 0
+    assert other.results[0].mean_reward == 0
     for worth in (0.2, 0.4):  # functions cannot be told from others, so they are not kept
         functions = Functions([lambda s, worth=worth: worth if s else 0.0] * 20, 3)  # type: ignore[misc]
         result = simulate(functions, slots=1, learners=["random"], seeds=1, out=tmp_path)
-        assert result.results[0].mean_payoff == pytest.approx(worth)
+        assert result.results[0].mean_reward == pytest.approx(worth)
     assert len(rows(tmp_path)) == 2
 
 
@@ -199,7 +199,7 @@ def test_a_worker_that_dies_is_said_and_what_was_finished_is_kept(
 ) -> None:
     monkeypatch.setattr("diminuendo.simulate.sweeps.on_cores", _deadly)
     with pytest.raises(DiminuendoError, match="goes on from there"):
-        simulate(PEOPLE, slots=3, learners=["random"], seeds=20, jobs=2, out=tmp_path)
+        simulate(USERS, slots=3, learners=["random"], seeds=20, jobs=2, out=tmp_path)
     assert 2 <= len(rows(tmp_path)) < 20
 
 
@@ -265,10 +265,10 @@ def test_killed_and_interrupted_it_goes_on(tmp_path: Path) -> None:
     assert after_kill < len(rows(out)) < 60, "stopped in the middle, or this shows nothing"
     assert not list((out / "rows").glob("*"))
 
-    people = open_stream(tmp_path / "shop.txt")
+    users = open_stream(tmp_path / "shop.txt")
     more: dict[str, Any] = {"slots": 2, "learners": ["fi-dp", "hedge"], "epsilon": [0.5, 5.0], "seeds": 20}
-    simulate(people, **more, out=out)
-    simulate(people, **more, out=whole)
+    simulate(users, **more, out=out)
+    simulate(users, **more, out=whole)
     assert rows(out) == rows(whole)
     assert len(rows(whole)) == 60
 
@@ -277,7 +277,7 @@ def test_killed_and_interrupted_it_goes_on(tmp_path: Path) -> None:
 def test_a_worker_in_a_long_run_ends_with_its_parent(tmp_path: Path) -> None:
     folder = tmp_path / "streams"
     folder.mkdir()
-    (folder / "0").write_bytes(b"what people want")
+    (folder / "0").write_bytes(b"what users want")
     at_work = "import os, pathlib, sys, time; from diminuendo.simulate.workers import _begin; "
     at_work += "_begin(os.getppid(), sys.argv[1], pathlib.Path(sys.argv[1])); "
     at_work += "print(os.getpid(), flush=True); time.sleep(600)"
@@ -315,10 +315,10 @@ def kill_the_first():
         time.sleep(0.002)
     os.kill(workers[0], signal.SIGKILL)
 
-people = taste_groups(20_000, 15, groups=4, items_per_group=5, seed=2)
+users = taste_groups(20_000, 15, groups=4, items_per_group=5, seed=2)
 threading.Thread(target=kill_the_first, daemon=True).start()
 try:
-    simulate(people, slots=3, learners="random", seeds=4, jobs=2)
+    simulate(users, slots=3, learners="random", seeds=4, jobs=2)
 except DiminuendoError as error:
     print(error)
 """
@@ -352,7 +352,7 @@ def test_streams_travel_where_nobody_else_can_read_and_are_removed(
 
     monkeypatch.setattr("diminuendo.simulate.workers._in_pool", look)
     with pytest.raises(KeyboardInterrupt):
-        simulate(PEOPLE, slots=3, seeds=2, jobs=2)
+        simulate(USERS, slots=3, seeds=2, jobs=2)
     assert seen == [(0o700, ["0"])]
     assert not list(tmp_path.iterdir())
 

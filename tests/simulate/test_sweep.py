@@ -19,7 +19,7 @@ from diminuendo.simulate.table import tables
 from diminuendo.simulate.task import Run
 from diminuendo.simulate.workers import do, packed
 from diminuendo.streams import taste_groups
-from diminuendo.streams.people import Stream
+from diminuendo.streams.users import Stream
 from diminuendo.types import Progress
 from tests.kit.slow import mostly_slow
 
@@ -51,7 +51,7 @@ def found() -> Sweep:
     return small(jobs=1)
 
 
-def test_every_combination_is_run_once_and_measured_on_its_own_people(found: Sweep) -> None:
+def test_every_combination_is_run_once_and_measured_on_its_own_users(found: Sweep) -> None:
     settings = [(one.stream["items"], one.slots, one.stream["rounds"]) for one in found.simulations]
     assert settings == [(items, k, rounds) for items in (15, 12) for k in (2, 3) for rounds in (100, 200)]
     assert all(len(one.results) == 2 * 2 * 2 + 2 for one in found.simulations)
@@ -68,16 +68,16 @@ def test_two_workers_make_the_same_rows_as_one(found: Sweep) -> None:
     assert timeless(small(jobs=2)) == timeless(found)
 
 
-def test_people_who_are_functions_travel_too() -> None:
+def test_users_who_are_functions_travel_too() -> None:
     functions = Functions([lambda s, t=t: len(s) / (3 + t % 2) for t in range(40)], 5)  # type: ignore[misc]
     run = planned(functions, slots=2, learners=["hedge"], seeds=1)[0]
-    here, there = (do(run, people).found for people in (functions, pickle.loads(packed([functions])[0])))
+    here, there = (do(run, users).found for users in (functions, pickle.loads(packed([functions])[0])))
     assert isinstance(here, Result)
     assert isinstance(there, Result)
     assert (there.curve, there.shown) == (here.curve, here.shown)
 
 
-def test_people_who_cannot_travel_are_refused() -> None:
+def test_users_who_cannot_travel_are_refused() -> None:
     held = threading.Lock()  # something that no other process can have
     functions = Functions([lambda s: 0.5 if s and held else 0.0] * 4, 3)
     with pytest.raises(InvalidInput, match="jobs=1"):
@@ -94,7 +94,7 @@ def test_the_key_names_everything_that_decides() -> None:
         (ONE, {"slots": 3}),
         (ONE, {"epsilons": 2.0}),
         (ONE, {"delta": 1e-5}),
-        (ONE, {"visits": 2}),
+        (ONE, {"max_rounds_per_user": 2}),
         (ONE, {"learners": ["fi-pure"]}),
         (ONE, {"learners": ["random"]}),
         (ONE, {"learners": ["random"], "feedback": "click"}),
@@ -192,12 +192,12 @@ def test_tables_do_not_say_less_than_is_proved() -> None:
 def test_wide_intervals_keep_their_digits() -> None:
     result = simulate(ONE, slots=2, learners="fi-dp", epsilon=[0.5, 5.0], seeds=2)
     reference = result.benchmarks.greedy.value
-    far = [replace(run, mean_payoff=reference * (1 + run.seed)) for run in result.results]
+    far = [replace(run, mean_reward=reference * (1 + run.seed)) for run in result.results]
     # Two values that are 1 apart: Student's t with one degree of freedom, times 1/2.
     assert "1.500±6.353" in printed(Sweep([replace(result, results=far)]))
-    further = [replace(run, mean_payoff=reference * (1 + 1.68 * run.seed)) for run in result.results]
+    further = [replace(run, mean_reward=reference * (1 + 1.68 * run.seed)) for run in result.results]
     assert "1.840±10.673" in printed(Sweep([replace(result, results=further)]))
-    near = [replace(run, mean_payoff=reference * (1 + 0.1 * run.seed)) for run in result.results]
+    near = [replace(run, mean_reward=reference * (1 + 0.1 * run.seed)) for run in result.results]
     assert "1.050±.635" in printed(Sweep([replace(result, results=near)]))
 
 
@@ -225,7 +225,7 @@ def test_one_table_for_each_simulation(found: Sweep) -> None:
         ({"slots": []}, "at least one number of slots"),
         ({"streams": []}, "at least one stream"),
         ({"slots": [2, 16]}, "15 items"),
-        ({"rounds": [10, 301]}, "300 people"),
+        ({"rounds": [10, 301]}, "300 users"),
         ({"epsilons": [1.0, -1.0]}, "epsilon"),
         ({"time_limit": 0.0}, "time_limit"),
         ({"jobs": 0}, "jobs"),

@@ -1,4 +1,4 @@
-"""People click as streams/clicks.py says: by exact laws, with luck that is theirs and nobody else's."""
+"""Users click as streams/clicks.py says: by exact laws, with luck that is theirs and nobody else's."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from diminuendo import Functions, People
+from diminuendo import Functions, Users
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.contribution_bound import silenced
 from diminuendo.learners.base.decisions import shown
-from diminuendo.learners.base.visits import silenced
 from diminuendo.objectives import FAMILIES
 from diminuendo.streams import taste_groups
 from diminuendo.streams.clicks import MODELS, NO_CLICK, click_words_of, mixed, uniform
@@ -24,7 +24,7 @@ from tests.kit.slow import mostly_slow
 from tests.kit.statistics import ALPHA, assert_follows, assert_rejects
 
 COPIES = 20_000
-"""How often one person comes. The chi-square test then tells laws apart that differ by DISTANCE in total variation:
+"""How often one user comes. The chi-square test then tells laws apart that differ by DISTANCE in total variation:
 its statistic is at least 4 * COPIES * DISTANCE^2 = 200 above its degrees of freedom, and ALPHA is at 31."""
 DISTANCE = 0.05
 SLOTS = 3
@@ -68,8 +68,8 @@ def numbers(law: list[Fraction]) -> Floats:
 
 
 def telling_case(kind: str, model: str) -> tuple[Crowd, tuple[int, ...], list[list[Fraction]]]:
-    """The first person and slate for whom wrong laws are far enough from the right one to be told apart."""
-    for crowd in itertools.islice(tossed_crowds(kind, n_people=1), 50):
+    """The first user and slate for whom wrong laws are far enough from the right one to be told apart."""
+    for crowd in itertools.islice(tossed_crowds(kind, n_users=1), 50):
         for slate in itertools.permutations(range(crowd.n_items), SLOTS):
             right = LAWS[model](crowd, slate)
             wrong = [by_itself(crowd, slate)]
@@ -80,18 +80,18 @@ def telling_case(kind: str, model: str) -> tuple[Crowd, tuple[int, ...], list[li
     raise AssertionError("nobody can tell these laws apart")
 
 
-def repeated(crowd: Crowd) -> People:
-    """The one person of the crowd, again and again."""
-    return crowd.people()[np.zeros(COPIES, dtype=np.int64)]
+def repeated(crowd: Crowd) -> Users:
+    """The one user of the crowd, again and again."""
+    return crowd.users()[np.zeros(COPIES, dtype=np.int64)]
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("kind", mostly_slow(KINDS, QUICK))
 def test_clicks_follow_their_law(kind: str, model: str) -> None:
     crowd, slate, wrong = telling_case(kind, model)
-    people = repeated(crowd).clicking(model, seed=9)
+    users = repeated(crowd).clicking(model, seed=9)
     row = [slate[0], EMPTY_SLOT, *slate[1:]]  # empty slots have no position
-    result = people.first_clicks(np.tile(np.array(row, dtype=np.int32), (COPIES, 1)))
+    result = users.first_clicks(np.tile(np.array(row, dtype=np.int32), (COPIES, 1)))
     places = np.where(result == NO_CLICK, SLOTS, result)
     assert_follows(places, numbers(LAWS[model](crowd, slate)))
     for law in wrong:
@@ -99,13 +99,13 @@ def test_clicks_follow_their_law(kind: str, model: str) -> None:
 
 
 def test_for_noisy_or_both_models_are_one_law() -> None:
-    crowd = next(tossed_crowds("noisy-or", n_people=1))
+    crowd = next(tossed_crowds("noisy-or", n_users=1))
     for slate in itertools.permutations(range(crowd.n_items), SLOTS):
         assert cascade(crowd, slate) == independent(crowd, slate)
 
 
 def test_a_cascade_clicks_within_the_first_slots_as_often_as_they_are_worth() -> None:
-    """Over people who all differ: how many do, against the sum of f(S_i), in normal deviations."""
+    """Over users who all differ: how many do, against the sum of f(S_i), in normal deviations."""
     far = stats.norm.isf(ALPHA / 2)
     slate = np.array([0, 3, 7, 1], dtype=np.int32)
     result = CROWD.first_clicks(np.tile(slate, (len(CROWD), 1)))
@@ -130,14 +130,14 @@ def test_whether_a_cascade_clicks_at_all_does_not_depend_on_the_order() -> None:
 
 
 def test_items_attract_independently_of_each_other_and_of_what_else_is_shown() -> None:
-    crowd = next(tossed_crowds("noisy-or", n_people=1))
+    crowd = next(tossed_crowds("noisy-or", n_users=1))
     one, other = sorted(range(crowd.n_items), key=lambda item: abs(crowd.value(0, [item]) - Fraction(1, 2)))[
         :2
     ]
-    people = repeated(crowd).clicking("independent", seed=4)
+    users = repeated(crowd).clicking("independent", seed=4)
 
     def clicks(*slate: int) -> Items:
-        return people.first_clicks(np.tile(np.array(slate, dtype=np.int32), (COPIES, 1))).astype(np.int32)
+        return users.first_clicks(np.tile(np.array(slate, dtype=np.int32), (COPIES, 1))).astype(np.int32)
 
     first, second = clicks(one) == 0, clicks(other) == 0
     np.testing.assert_array_equal(clicks(one, other), np.where(first, 0, np.where(second, 1, NO_CLICK)))
@@ -159,8 +159,8 @@ def some_rows(count: int, n_items: int, seed: int) -> Items:
     return rows
 
 
-def one_by_one(people: People | Functions, rows: Items, first: int = 0) -> list[int]:
-    result = [people.click(first + j, shown(row)) for j, row in enumerate(rows)]
+def one_by_one(users: Users | Functions, rows: Items, first: int = 0) -> list[int]:
+    result = [users.click(first + j, shown(row)) for j, row in enumerate(rows)]
     return [NO_CLICK if position is None else position for position in result]
 
 
@@ -169,19 +169,19 @@ def one_by_one(people: People | Functions, rows: Items, first: int = 0) -> list[
 def test_compiled_clicks_are_those_one_by_one(family: str, model: str) -> None:
     seen = set()
     for specimen, n_items, matrices in FAMILIES[family].specimens():
-        people = People(specimen, tuple(np.tile(np.asarray(part), (30, 1)) for part in matrices), n_items)
-        people = people.clicking(model, seed=3)
-        rows = some_rows(len(people), n_items, seed=1)
-        result = people.first_clicks(rows)
-        assert result.tolist() == one_by_one(people, rows)
-        assert people.first_clicks(rows[20:], 20).tolist() == one_by_one(people, rows[20:], 20)
-        assert result[20:].tolist() == people.first_clicks(rows[20:], 20).tolist()
+        users = Users(specimen, tuple(np.tile(np.asarray(part), (30, 1)) for part in matrices), n_items)
+        users = users.clicking(model, seed=3)
+        rows = some_rows(len(users), n_items, seed=1)
+        result = users.first_clicks(rows)
+        assert result.tolist() == one_by_one(users, rows)
+        assert users.first_clicks(rows[20:], 20).tolist() == one_by_one(users, rows[20:], 20)
+        assert result[20:].tolist() == users.first_clicks(rows[20:], 20).tolist()
         seen |= set(result.tolist())
     assert {NO_CLICK, 0, 1} <= seen
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_functions_click_as_the_people_they_stand_for(model: str) -> None:
+def test_functions_click_as_the_users_they_stand_for(model: str) -> None:
     few = CROWD[:60].clicking(model, seed=2)
     same = Functions([lambda s, t=t: few[t].value(sorted(s)) for t in range(60)], few.n_items)  # type: ignore[misc]
     rows = some_rows(60, few.n_items, seed=8)
@@ -214,58 +214,58 @@ def test_luck_is_uniform_and_follows_from_the_seed() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_luck_goes_with_the_person(model: str) -> None:
-    people = CROWD.clicking(model, seed=6)
-    rows = some_rows(len(people), people.n_items, seed=2)
-    result = people.first_clicks(rows)
+def test_luck_goes_with_the_user(model: str) -> None:
+    users = CROWD.clicking(model, seed=6)
+    rows = some_rows(len(users), users.n_items, seed=2)
+    result = users.first_clicks(rows)
     assert (result != CROWD.clicking(model, seed=7).first_clicks(rows)).any()
-    some = np.random.default_rng(0).permutation(len(people))[:300]
+    some = np.random.default_rng(0).permutation(len(users))[:300]
     for part in (slice(100, 400), slice(None, None, -3), some):
-        np.testing.assert_array_equal(people[part].first_clicks(rows[part]), result[part])
-    np.testing.assert_array_equal(people[some][::2].first_clicks(rows[some][::2]), result[some][::2])
+        np.testing.assert_array_equal(users[part].first_clicks(rows[part]), result[part])
+    np.testing.assert_array_equal(users[some][::2].first_clicks(rows[some][::2]), result[some][::2])
 
 
-def test_luck_goes_with_the_person_where_items_are_renamed() -> None:
-    people = CROWD.clicking("cascade", seed=6)
-    order = np.random.default_rng(1).permutation(people.n_items).astype(np.int32)
-    rows = some_rows(len(people), people.n_items, seed=2)
+def test_luck_goes_with_the_user_where_items_are_renamed() -> None:
+    users = CROWD.clicking("cascade", seed=6)
+    order = np.random.default_rng(1).permutation(users.n_items).astype(np.int32)
+    rows = some_rows(len(users), users.n_items, seed=2)
     renamed = np.where(rows == EMPTY_SLOT, EMPTY_SLOT, order[rows])
-    np.testing.assert_array_equal(people.permuted(order).first_clicks(renamed), people.first_clicks(rows))
-    assert people.clicking("independent").permuted(order).clicks == "independent"
+    np.testing.assert_array_equal(users.permuted(order).first_clicks(renamed), users.first_clicks(rows))
+    assert users.clicking("independent").permuted(order).clicks == "independent"
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_silenced_click_nothing_and_the_others_as_before(model: str) -> None:
-    people = CROWD.clicking(model, seed=6)
-    counts = np.random.default_rng(3).random(len(people)) < 0.7
-    rows = some_rows(len(people), people.n_items, seed=2)
-    result = people.first_clicks(rows)
+    users = CROWD.clicking(model, seed=6)
+    counts = np.random.default_rng(3).random(len(users)) < 0.7
+    rows = some_rows(len(users), users.n_items, seed=2)
+    result = users.first_clicks(rows)
     np.testing.assert_array_equal(
-        silenced(people, counts).first_clicks(rows), np.where(counts, result, NO_CLICK)
+        silenced(users, counts).first_clicks(rows), np.where(counts, result, NO_CLICK)
     )
 
 
-def test_asking_for_other_luck_leaves_people_as_they_were() -> None:
-    people = taste_groups(200, 12, groups=4, items_per_group=5, seed=1)
+def test_asking_for_other_luck_leaves_users_as_they_were() -> None:
+    users = taste_groups(200, 12, groups=4, items_per_group=5, seed=1)
     rows = some_rows(200, 12, seed=2)
-    before = people.first_clicks(rows)
-    assert (people.clicking("independent", seed=8).first_clicks(rows) != before).any()
-    np.testing.assert_array_equal(people.first_clicks(rows), before)
-    np.testing.assert_array_equal(people.clicking().first_clicks(rows), before)  # a cascade of seed 0
+    before = users.first_clicks(rows)
+    assert (users.clicking("independent", seed=8).first_clicks(rows) != before).any()
+    np.testing.assert_array_equal(users.first_clicks(rows), before)
+    np.testing.assert_array_equal(users.clicking().first_clicks(rows), before)  # a cascade of seed 0
 
 
 # At the door.
 
 
 def test_wrong_models_seeds_and_slates_are_refused() -> None:
-    for people in (CROWD, Functions([lambda s: 0.5], 12)):
+    for users in (CROWD, Functions([lambda s: 0.5], 12)):
         with pytest.raises(InvalidInput, match=r"model must be one of 'cascade', 'independent'; got 'top'"):
-            people.clicking("top")
+            users.clicking("top")
         for seed in (-1, 0.5, True, "1"):
             with pytest.raises(InvalidInput, match="seed"):
-                people.clicking(seed=seed)  # type: ignore[arg-type]
+                users.clicking(seed=seed)  # type: ignore[arg-type]
         with pytest.raises(IndexError):
-            people.click(len(people), (0,))
+            users.click(len(users), (0,))
         for slate in ((12,), (0, 0), (-1,)):
             with pytest.raises(InvalidInput, match="slate"):
-                people.click(0, slate)
+                users.click(0, slate)

@@ -1,4 +1,4 @@
-"""What was known of people when they came: from columns of ratings, lines of baskets, a table beside a file."""
+"""What was known of users when they came: from columns of ratings, lines of baskets, a table beside a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from diminuendo.streams import contexts as module
 from diminuendo.streams import taste_groups
 from diminuendo.streams.contexts import UNKNOWN, Contexts, listed
 
-VISITS = """person,item,value,country,time,device
+MAX_ROUNDS_PER_USER = """user,item,value,country,time,device
 ada,tea,1,DE,2024-05-01 17:30:00,phone
 bob,tea,1,,2024-05-02 07:05:00,
 ada,soap,1,DE,2024-05-01 23:59:59,desk
@@ -29,40 +29,40 @@ bob,soap,.5,other,2024-05-03 07:00:00,
 """Bob's country is known from his second row only, Ada's time and device differ, Cleo's time is missing."""
 
 
-def said(people: dim.People) -> list[dict[str, str]]:
+def said(users: dim.Users) -> list[dict[str, str]]:
     """What is known of everybody."""
-    assert people.contexts is not None
-    assert people.types is not None
-    return [people.contexts.said(kind) for kind in people.types.tolist()]
+    assert users.contexts is not None
+    assert users.types is not None
+    return [users.contexts.said(kind) for kind in users.types.tolist()]
 
 
-def visits(folder: Path, **how: Any) -> dim.People:
-    (folder / "visits.csv").write_text(VISITS)
-    return dim.read(folder / "visits.csv", round="person", **how)
+def max_rounds_per_user(folder: Path, **how: Any) -> dim.Users:
+    (folder / "visits.csv").write_text(MAX_ROUNDS_PER_USER)
+    return dim.read(folder / "visits.csv", round="user", **how)
 
 
 @pytest.mark.filterwarnings("ignore:.*rows that differ")
 def test_columns_of_ratings_and_parts_of_a_time(tmp_path: Path) -> None:
-    people = visits(tmp_path, context="country, time:hour,time:weekday")
-    assert people.contexts is not None
-    assert not people.contexts.private
-    assert [column.name for column in people.contexts.columns] == ["country", "time:hour", "time:weekday"]
-    assert said(people) == [
+    users = max_rounds_per_user(tmp_path, context="country, time:hour,time:weekday")
+    assert users.contexts is not None
+    assert not users.contexts.private
+    assert [column.name for column in users.contexts.columns] == ["country", "time:hour", "time:weekday"]
+    assert said(users) == [
         {"country": "DE", "time:hour": "17", "time:weekday": "Wednesday"},
         {"country": "other", "time:hour": "7", "time:weekday": "Thursday"},
         {"country": "FR"},
     ]
-    plain = visits(tmp_path)
+    plain = max_rounds_per_user(tmp_path)
     assert plain.contexts is None
-    assert np.array_equal(people.matrices[0].toarray(), plain.matrices[0].toarray()), "the same people"
-    hidden = visits(tmp_path, context=["country"], private_context=True)
+    assert np.array_equal(users.matrices[0].toarray(), plain.matrices[0].toarray()), "the same users"
+    hidden = max_rounds_per_user(tmp_path, context=["country"], private_context=True)
     assert hidden.contexts == Contexts(country=["DE", "FR", "other"], private=True)
 
 
 def test_rows_that_differ_are_counted_and_the_first_counts(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match=r"1 of 3 people have rows that differ in device; the first row"):
-        people = visits(tmp_path, context="device")
-    assert said(people) == [{"device": "phone"}, {}, {"device": "desk"}]
+    with pytest.warns(UserWarning, match=r"1 of 3 users have rows that differ in device; the first row"):
+        users = max_rounds_per_user(tmp_path, context="device")
+    assert said(users) == [{"device": "phone"}, {}, {"device": "desk"}]
 
 
 @pytest.mark.parametrize("kind", ["text", "zoned", "seconds", "milliseconds", "times", "numbers"])
@@ -77,14 +77,14 @@ def test_times_may_be_written_in_many_ways(kind: str, tmp_path: Path) -> None:
         "times": pa.array(moments, pa.timestamp("ms", "UTC")),
         "numbers": [second + 0.5 for second in seconds],
     }[kind]
-    table = pa.table({"person": [0, 1, 2], "item": ["a", "b", "a"], "value": [1.0, 1.0, 1.0], "at": column})
+    table = pa.table({"user": [0, 1, 2], "item": ["a", "b", "a"], "value": [1.0, 1.0, 1.0], "at": column})
     pa.parquet.write_table(table, tmp_path / "rows.parquet")
-    people = dim.read(tmp_path / "rows.parquet", context="at:hour")
-    assert [known["at:hour"] for known in said(people)] == ["0", "9", "23"]
+    users = dim.read(tmp_path / "rows.parquet", context="at:hour")
+    assert [known["at:hour"] for known in said(users)] == ["0", "9", "23"]
 
 
 REFUSED = {
-    "contry": r"visits.csv has no column contry .*Did you mean country\? Its columns are: person, item, value, country",
+    "contry": r"visits.csv has no column contry .*Did you mean country\? Its columns are: user, item, value, country",
     "time:minute": "Of a time, hour or weekday can be known, as time:hour; got 'time:minute'",
     "country:hour": "country is not a column of times. Expected times as 2024-05-01",
     "country,country": "context names columns, each once",
@@ -95,12 +95,12 @@ REFUSED = {
 @pytest.mark.parametrize("context", REFUSED)
 def test_contexts_that_are_not_there_are_refused(context: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=REFUSED[context]) as refused:
-        visits(tmp_path, context=context)
-    assert "DE" not in str(refused.value), "values of people are not repeated"
+        max_rounds_per_user(tmp_path, context=context)
+    assert "DE" not in str(refused.value), "values of users are not repeated"
 
 
 def test_a_column_that_is_always_missing_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text("person,item,value,age\na,x,1,\nb,y,1,\n")
+    (tmp_path / "rows.csv").write_text("user,item,value,age\na,x,1,\nb,y,1,\n")
     with pytest.raises(InvalidInput, match="age is missing for everybody"):
         dim.read(tmp_path / "rows.csv", context="age")
 
@@ -110,12 +110,12 @@ def test_the_first_item_of_a_basket(packed: bool, tmp_path: Path) -> None:
     text = "3 1 2\n\n0\n2 3\n"
     path = tmp_path / ("b.txt.gz" if packed else "b.txt")
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
-    people = dim.read(path, context="entry")
-    assert people.contexts == Contexts(entry=["0", "2", "3"]), "no coin said which, and nobody came by 1"
-    assert people.name == "b-entry"
-    assert said(people) == [{"entry": "3"}, {}, {"entry": "0"}, {"entry": "2"}]
+    users = dim.read(path, context="entry")
+    assert users.contexts == Contexts(entry=["0", "2", "3"]), "no coin said which, and nobody came by 1"
+    assert users.name == "b-entry"
+    assert said(users) == [{"entry": "3"}, {}, {"entry": "0"}, {"entry": "2"}]
     wanted = [[0, 1, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]]
-    assert people.matrices[0].toarray().tolist() == wanted, "what was the entry is not wanted any more"
+    assert users.matrices[0].toarray().tolist() == wanted, "what was the entry is not wanted any more"
 
 
 def test_a_table_beside_the_file(tmp_path: Path) -> None:
@@ -125,9 +125,9 @@ def test_a_table_beside_the_file(tmp_path: Path) -> None:
     (tmp_path / "shop.contexts.csv").write_text(
         "shelf,at\n10,2024-05-01 06:00:00\n9,\n,2024-05-01 07:00:00\n"
     )
-    people = dim.read(tmp_path / "shop.best-match.npz", context="shelf")
-    assert people.contexts == Contexts(shelf=["9", "10"]), "whole numbers by their size"
-    assert said(people) == [{"shelf": "10"}, {"shelf": "9"}, {}]
+    users = dim.read(tmp_path / "shop.best-match.npz", context="shelf")
+    assert users.contexts == Contexts(shelf=["9", "10"]), "whole numbers by their size"
+    assert said(users) == [{"shelf": "10"}, {"shelf": "9"}, {}]
     both = dim.read(tmp_path / "shop.txt", context="at:hour,entry", private_context=True)
     assert both.contexts == Contexts({"at:hour": ["6", "7"], "entry": ["0", "1"]}, private=True)
     assert said(both) == [{"at:hour": "6", "entry": "1"}, {}, {"at:hour": "7", "entry": "0"}]
@@ -136,11 +136,11 @@ def test_a_table_beside_the_file(tmp_path: Path) -> None:
 def test_a_table_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "shop.txt"
     path.write_text("0\n1\n")
-    with pytest.raises(InvalidInput, match=r"looked for in shop.contexts.csv beside it: a line per person"):
+    with pytest.raises(InvalidInput, match=r"looked for in shop.contexts.csv beside it: a line per user"):
         dim.read(path, context="shelf")
     table = tmp_path / "shop.contexts.csv"
     table.write_text("shelf\n1\n")
-    with pytest.raises(InvalidInput, match=r"has 1 lines .* shop.txt has 2 people"):
+    with pytest.raises(InvalidInput, match=r"has 1 lines .* shop.txt has 2 users"):
         dim.read(path, context="shelf")
     table.write_text("shelf\n1\n\n")
     assert said(dim.read(path, context="shelf")) == [{"shelf": "1"}, {}], "an empty line: nothing is known"
@@ -168,43 +168,43 @@ def test_values_are_those_that_occur_in_order() -> None:
 
 def test_built_in_streams_are_told_what_is_known_only_when_asked() -> None:
     assert dim.open_stream("msweb-entry").contexts is None
-    people = dim.open_stream("msweb-entry", context="entry", private_context=True)
-    assert people.contexts is not None
-    assert people.contexts.private
+    users = dim.open_stream("msweb-entry", context="entry", private_context=True)
+    assert users.contexts is not None
+    assert users.contexts.private
     best_match = dim.open_stream("msweb-entry", "best-match", context="entry")
     assert best_match.family_name == "best-match"
-    assert said(best_match) == said(people)
-    with pytest.raises(InvalidInput, match="Nothing is known of the people of msweb: they have no entry"):
+    assert said(best_match) == said(users)
+    with pytest.raises(InvalidInput, match="Nothing is known of the users of msweb: they have no entry"):
         dim.open_stream("msweb", context="entry")
     with pytest.raises(
-        InvalidInput, match="Nothing called area is known of these people; there is: group, chance"
+        InvalidInput, match="Nothing called area is known of these users; there is: group, chance"
     ):
         dim.open_stream("taste-labels", context="area")
 
 
 def test_msweb_by_entry_area_takes_one_area_out_of_every_visit() -> None:
-    whole, people = dim.msweb(), dim.open_stream("msweb-entry", context="entry")
-    assert people.labels == whole.labels
-    assert people.contexts is not None
-    assert [column.symmetric for column in people.contexts.columns] == [True], "a coin said which"
-    gone = whole.matrices[0] - people.matrices[0]
+    whole, users = dim.msweb(), dim.open_stream("msweb-entry", context="entry")
+    assert users.labels == whole.labels
+    assert users.contexts is not None
+    assert [column.symmetric for column in users.contexts.columns] == [True], "a coin said which"
+    gone = whole.matrices[0] - users.matrices[0]
     assert gone.sum(axis=1).tolist() == [1.0] * len(whole), "one area of each visit"
     areas = gone.tocsr().nonzero()[1]
     twice = {label for label in whole.labels or () if (whole.labels or ()).count(label) > 1}
     names = [
         label if label not in twice else f"{label} ({item})" for item, label in enumerate(whole.labels or ())
     ]
-    assert [known["entry"] for known in said(people)] == [names[area] for area in areas]
+    assert [known["entry"] for known in said(users)] == [names[area] for area in areas]
 
 
 def test_labels_of_taste_groups_are_right_as_often_as_said() -> None:
-    plain, people = taste_groups(4_000, seed=3), taste_groups(4_000, seed=3, right=0.9)
-    assert np.array_equal(plain.matrices[0].toarray(), people.matrices[0].toarray()), "the same people"
+    plain, users = taste_groups(4_000, seed=3), taste_groups(4_000, seed=3, right=0.9)
+    assert np.array_equal(plain.matrices[0].toarray(), users.matrices[0].toarray()), "the same users"
     assert plain.contexts is None
-    assert people.contexts is not None
-    assert people.types is not None
-    label, chance = people.contexts.values_of(people.types).T
-    favourites = people.matrices[0].indices.reshape(4_000, 10)  # the same for all of a group
+    assert users.contexts is not None
+    assert users.types is not None
+    label, chance = users.contexts.values_of(users.types).T
+    favourites = users.matrices[0].indices.reshape(4_000, 10)  # the same for all of a group
     rows = [tuple(row) for row in favourites.tolist()]
     commonest = {}
     for group in range(20):
@@ -218,11 +218,11 @@ def test_labels_of_taste_groups_are_right_as_often_as_said() -> None:
 
 
 def test_columns_can_be_chosen_from() -> None:
-    people = taste_groups(50, right=0.5)
-    assert people.with_columns([]).contexts is None
-    one = people.with_columns(["chance"], private=True)
+    users = taste_groups(50, right=0.5)
+    assert users.with_columns([]).contexts is None
+    one = users.with_columns(["chance"], private=True)
     assert one.contexts == Contexts(chance=20, private=True)
-    assert [known["chance"] for known in said(one)] == [known["chance"] for known in said(people)]
-    turned = people.with_columns(["chance", "group"])
-    assert said(turned) == said(people), "as dictionaries, whatever their order"
+    assert [known["chance"] for known in said(one)] == [known["chance"] for known in said(users)]
+    turned = users.with_columns(["chance", "group"])
+    assert said(turned) == said(users), "as dictionaries, whatever their order"
     assert turned.contexts == Contexts(chance=20, group=20)

@@ -1,4 +1,4 @@
-"""Contexts at the door: what is known of people becomes a number, and a private one is never refused."""
+"""Contexts at the door: what is known of users becomes a number, and a private one is never refused."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_private_value_that_is_not_listed_is_other_or_not_known() -> None:
     assert values(HIDDEN, {"country": "DE", "town": "Bonn"}) == [0, UNKNOWN]
 
 
-def test_numbers_of_several_people() -> None:
+def test_numbers_of_several_users() -> None:
     table = np.array([[0, 9], [-1, -1], [2, 23]])
     types = BOTH.types_of(table, 3)
     assert types.tolist() == [BOTH.type_of(("DE", 9)), 0, BOTH.type_of((OTHER, 23))]
@@ -204,12 +204,12 @@ def test_there_is_a_slate_for_every_type_so_there_may_not_be_too_many() -> None:
         Setting(3, 1, 9, "full", 1.0, 1e-6, contexts="country")  # type: ignore[arg-type]
 
 
-def test_streams_say_what_is_known_of_their_people() -> None:
-    people = taste_groups(6, 5, groups=2, items_per_group=2, seed=0)
+def test_streams_say_what_is_known_of_their_users() -> None:
+    users = taste_groups(6, 5, groups=2, items_per_group=2, seed=0)
     with pytest.raises(InvalidInput, match="Nothing is known"):
-        people.types_in(STRICT)
-    known = people.with_contexts(STRICT, np.array([0, 1, -1, 0, 1, -1]))
-    assert people.types is None, "a copy"
+        users.types_in(STRICT)
+    known = users.with_contexts(STRICT, np.array([0, 1, -1, 0, 1, -1]))
+    assert users.types is None, "a copy"
     assert known.types_in(STRICT).tolist() == [1, 2, 0, 1, 2, 0]
     assert known.types_in(Contexts(country=["DE", "FR"], private=True)).tolist() == [1, 2, 0, 1, 2, 0]
     assert known[1:4].types_in(STRICT).tolist() == [2, 0, 1]

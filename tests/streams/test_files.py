@@ -35,19 +35,19 @@ REFUSED = {
     "twice.txt": ("0 1\n3 2 3\n", "line 2: an item is there twice"),
     "empty.txt": ("", "empty"),
     "huge.txt": ("0 99999999999999999999\n", "out of range"),
-    "no-column.csv": ("person,thing,value\na,1,0.5\n", "no column item.*found person,thing,value"),
+    "no-column.csv": ("user,thing,value\na,1,0.5\n", "no column item.*found user,thing,value"),
     "above.csv": (
-        "person,item,value\na,1,0.5\nb,2,1.3\n",
+        "user,item,value\na,1,0.5\nb,2,1.3\n",
         r"1 row that cannot be used. line 3: value must be from 0 to 1",
     ),
-    "nan.csv": ("person,item,value\na,1,nan\n", "no rows that can be used: value is empty"),
-    "words.csv": ("person,item,value\na,1,often\n", "line 2: value is not a number"),
+    "nan.csv": ("user,item,value\na,1,nan\n", "no rows that can be used: value is empty"),
+    "words.csv": ("user,item,value\na,1,often\n", "line 2: value is not a number"),
     "repeated.csv": (
-        "person,item,value\na,q,0.5\na,q,0.6\n",
-        "a person has an item twice with different values, in lines 2 and 3",
+        "user,item,value\na,q,0.5\na,q,0.6\n",
+        "a user has an item twice with different values, in lines 2 and 3",
     ),
-    "ragged.csv": ("person,item,value\na,1\n", "line 2: not 3 columns, as above"),
-    "nobody.csv": ("person,item,value\n", "no rows"),
+    "ragged.csv": ("user,item,value\na,1\n", "line 2: not 3 columns, as above"),
+    "nobody.csv": ("user,item,value\n", "no rows"),
     "rows.npz": ("not a matrix", "not a scipy sparse matrix"),
     "rows.dat": ("0 1", "expected a file that ends in"),
 }
@@ -66,9 +66,9 @@ def test_item_numbers_are_held_to_the_given_count(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidInput, match="line 3: item is out of range; with 5 items they are numbered from 0 to 4"
     ):
-        read(write(tmp_path, "a.csv", "person,item,value\na,1,1\na,7,1\n"), n_items=5)
+        read(write(tmp_path, "a.csv", "user,item,value\na,1,1\na,7,1\n"), n_items=5)
     with pytest.raises(InvalidInput, match="line 2: item is not a whole number"):
-        read(write(tmp_path, "b.csv", "person,item,value\na,x,1\n"), n_items=5)
+        read(write(tmp_path, "b.csv", "user,item,value\na,x,1\n"), n_items=5)
 
 
 def test_a_missing_file_says_what_a_stream_can_be() -> None:
@@ -101,16 +101,16 @@ def test_baskets_are_read_back(
     path = write(tmp_path_factory.mktemp("baskets"), "b.txt.gz" if packed else "b.txt", text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(baskets, "PIECE", piece)
-        people = read_baskets(path, n_items=301)
-    assert len(people) == len(rows)
-    for row, matrix_row in zip(rows, people.matrices[0].toarray(), strict=True):
+        users = read_baskets(path, n_items=301)
+    assert len(users) == len(rows)
+    for row, matrix_row in zip(rows, users.matrices[0].toarray(), strict=True):
         assert list(np.flatnonzero(matrix_row)) == row
 
 
 def test_progress_adds_up_to_the_size_of_the_file(tmp_path: Path) -> None:
     for name, text in (
         ("a.txt", "0 1\n" * 999),
-        ("a.csv", "person,item,value\n" + "".join(f"{i},0,1\n" for i in range(999))),
+        ("a.csv", "user,item,value\n" + "".join(f"{i},0,1\n" for i in range(999))),
     ):
         path = write(tmp_path, name, text)
         seen: list[int] = []
@@ -120,13 +120,13 @@ def test_progress_adds_up_to_the_size_of_the_file(tmp_path: Path) -> None:
 
 def test_ratings_take_other_names_a_scale_and_labels(tmp_path: Path) -> None:
     path = write(tmp_path, "r.csv.gz", "user,movie,stars,time\n7,Up,5,0\n3,Alien,2,0\n7,Alien,1,0\n")
-    people = read(path, columns=("user", "movie", "stars"), scale=(1, 5))
-    assert people.labels == ("Alien", "Up")
-    np.testing.assert_array_equal(people.matrices[0].toarray(), [[0, 1], [0.25, 0]])  # 7 came first
+    users = read(path, columns=("user", "movie", "stars"), scale=(1, 5))
+    assert users.labels == ("Alien", "Up")
+    np.testing.assert_array_equal(users.matrices[0].toarray(), [[0, 1], [0.25, 0]])  # 7 came first
 
 
 def test_values_off_the_scale_are_refused_by_row_and_with_advice(tmp_path: Path) -> None:
-    path = write(tmp_path, "r.csv", "person,item,value\n7,Up,5\n3,Alien,0.5\n")
+    path = write(tmp_path, "r.csv", "user,item,value\n7,Up,5\n3,Alien,0.5\n")
     with pytest.raises(
         InvalidInput, match=r"r\.csv has 1 row .*line 2: value must be from 0 to 1\..*scale=\(1, 5\)"
     ):
@@ -142,31 +142,31 @@ def test_values_off_the_scale_are_refused_by_row_and_with_advice(tmp_path: Path)
 
 @pytest.mark.parametrize("kind", [list, np.array, lambda column: np.array(column, dtype=object)])
 def test_columns_in_memory_are_read_like_a_file(kind: Callable[[list[Any]], Any], tmp_path: Path) -> None:
-    persons, items, values = [7, 3, 7], ["Up", "Alien", "Alien"], [5.0, 2.0, 1.0]
-    rows = "".join(f"{p},{i},{v}\n" for p, i, v in zip(persons, items, values, strict=True))
-    asked = read(write(tmp_path, "r.csv", "person,item,value\n" + rows), scale=(0, 5))
-    people = from_ratings(kind(persons), kind(items), kind(values), scale=(0, 5))
-    assert people.labels == asked.labels
-    np.testing.assert_array_equal(people.matrices[0].toarray(), asked.matrices[0].toarray())
+    user_ids, items, values = [7, 3, 7], ["Up", "Alien", "Alien"], [5.0, 2.0, 1.0]
+    rows = "".join(f"{p},{i},{v}\n" for p, i, v in zip(user_ids, items, values, strict=True))
+    asked = read(write(tmp_path, "r.csv", "user,item,value\n" + rows), scale=(0, 5))
+    users = from_ratings(kind(user_ids), kind(items), kind(values), scale=(0, 5))
+    assert users.labels == asked.labels
+    np.testing.assert_array_equal(users.matrices[0].toarray(), asked.matrices[0].toarray())
 
 
 def test_columns_of_a_frame_are_read() -> None:
     frame = pandas.DataFrame({"user": ["b", "a"], "movie": [10, 9], "stars": [4, 2]})
-    people = from_ratings(frame["user"], frame["movie"], frame["stars"], scale=(0, 4))
-    assert people.labels == ("9", "10")
-    np.testing.assert_array_equal(people.matrices[0].toarray(), [[0, 1], [0.5, 0]])
+    users = from_ratings(frame["user"], frame["movie"], frame["stars"], scale=(0, 4))
+    assert users.labels == ("9", "10")
+    np.testing.assert_array_equal(users.matrices[0].toarray(), [[0, 1], [0.5, 0]])
 
 
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ((["a"], ["x", "y"], [1.0]), "got 1 in person, 2 in item, 1 in value"),
+        ((["a"], ["x", "y"], [1.0]), "got 1 in user, 2 in item, 1 in value"),
         (([], [], []), "ratings has no rows"),
-        (([None], ["y"], [1.0]), "no rows that can be used: person is empty"),
+        (([None], ["y"], [1.0]), "no rows that can be used: user is empty"),
         ((["a"], ["x"], [float("nan")]), "no rows that can be used: value is empty"),
         ((["a"], ["x"], ["much"]), "data row 1: value is not a number"),
         ((["a"], [["x", "y"], ["z"]], [1.0]), "items are not a column"),
-        ((["a", "a"], ["x", "x"], [1.0, 0.5]), "a person has an item twice"),
+        ((["a", "a"], ["x", "x"], [1.0, 0.5]), "a user has an item twice"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused(columns: tuple[Any, Any, Any], said: str) -> None:
@@ -177,23 +177,23 @@ def test_columns_that_do_not_fit_are_refused(columns: tuple[Any, Any, Any], said
 def test_a_late_fraction_is_still_a_number(tmp_path: Path) -> None:
     """Types are not guessed from the first rows."""
     rows = "".join(f"{i},0,1\n" for i in range(150_000)) + "anna,0,0.5\n"
-    people = read(write(tmp_path, "late.csv", "person,item,value\n" + rows))
-    assert people[len(people) - 1].value([0]) == 0.5
+    users = read(write(tmp_path, "late.csv", "user,item,value\n" + rows))
+    assert users[len(users) - 1].value([0]) == 0.5
 
 
 def test_dictionaries_add_nobody(tmp_path: Path) -> None:
     coded = pa.DictionaryArray.from_arrays(pa.array([2, 0]), pa.array(["a", "ghost", "z"]))
     pyarrow.parquet.write_table(
-        pa.table({"person": coded, "item": coded, "value": [0.5, 1.0]}), tmp_path / "d.parquet"
+        pa.table({"user": coded, "item": coded, "value": [0.5, 1.0]}), tmp_path / "d.parquet"
     )
-    people = read(tmp_path / "d.parquet")
-    assert people.labels == ("a", "z")
-    np.testing.assert_array_equal(people.matrices[0].toarray(), [[0, 0.5], [1, 0]])  # z came first
+    users = read(tmp_path / "d.parquet")
+    assert users.labels == ("a", "z")
+    np.testing.assert_array_equal(users.matrices[0].toarray(), [[0, 0.5], [1, 0]])  # z came first
 
 
 def test_labels_that_are_numbers_are_sorted_as_numbers(tmp_path: Path) -> None:
-    people = read(write(tmp_path, "n.csv", "person,item,value\na,10,1\na,9,1\na,1,1\n"))
-    assert people.labels == ("1", "9", "10")
+    users = read(write(tmp_path, "n.csv", "user,item,value\na,10,1\na,9,1\na,1,1\n"))
+    assert users.labels == ("1", "9", "10")
 
 
 @pytest.mark.parametrize("name", ["a.txt.gz", "a.csv.gz", "a.npz"])
@@ -206,10 +206,10 @@ def test_damaged_files_are_refused(name: str, tmp_path: Path) -> None:
 
 def test_the_last_of_two_rows_counts_where_that_is_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "twice.csv"
-    file.write_text("person,item,value\na,x,0.25\nb,x,1\na,y,0.5\na,x,0.75\na,x,0.125\nb,y,1\n")
+    file.write_text("user,item,value\na,x,0.25\nb,x,1\na,y,0.5\na,x,0.75\na,x,0.125\nb,y,1\n")
     with pytest.raises(InvalidInput, match=r"lines 2 and 5; 2 rows are followed .* --keep-last"):
         read(file)
-    people = read(file, keep_last=True)
-    np.testing.assert_array_equal(people.matrices[0].toarray(), [[0.125, 0.5], [1.0, 1.0]])
+    users = read(file, keep_last=True)
+    np.testing.assert_array_equal(users.matrices[0].toarray(), [[0.125, 0.5], [1.0, 1.0]])
     with pytest.raises(InvalidInput, match="keep_last: said of msweb, and only tables take that"):
         open_stream("msweb", keep_last=True)

@@ -80,18 +80,18 @@ def quiet() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("round_", ["person", "day"])
+@pytest.mark.parametrize("round_", ["user", "day"])
 def test_a_frame_is_read_like_its_file(kind: str, round_: str, tmp_path: Path) -> None:
     pa.parquet.write_table(pa.table(COLUMNS), tmp_path / "shop.parquet")
     how: dict[str, Any] = {"scale": (1, 5), "round": round_}
     asked = dim.read(tmp_path / "shop.parquet", **how)
-    people = dim.from_table(KINDS[kind](COLUMNS), name="shop", **how)
-    assert people.labels == asked.labels == ("a", "b")
-    np.testing.assert_array_equal(people.matrices[0].toarray(), asked.matrices[0].toarray())
-    assert (people.persons is None) == (asked.persons is None) == (round_ == "person")
-    assert people.was_read is not None
-    assert people.was_read.left_out == {"sku is empty": 1}
-    assert people.was_read.columns["person"] == "Customer ID"
+    users = dim.from_table(KINDS[kind](COLUMNS), name="shop", **how)
+    assert users.labels == asked.labels == ("a", "b")
+    np.testing.assert_array_equal(users.matrices[0].toarray(), asked.matrices[0].toarray())
+    assert (users.user_ids is None) == (asked.user_ids is None) == (round_ == "user")
+    assert users.was_read is not None
+    assert users.was_read.left_out == {"sku is empty": 1}
+    assert users.was_read.columns["user"] == "Customer ID"
 
 
 def test_days_decimals_categories_truth_and_missing_numbers() -> None:
@@ -102,9 +102,9 @@ def test_days_decimals_categories_truth_and_missing_numbers() -> None:
             "value": [True, False, True],
         }
     )
-    people = dim.from_table(frame)
-    assert people.labels == ("9", "10"), "and not 10.0, though a missing one made them fractions"
-    assert len(people) == 1
+    users = dim.from_table(frame)
+    assert users.labels == ("9", "10"), "and not 10.0, though a missing one made them fractions"
+    assert len(users) == 1
     table = pa.table(
         {
             "user": ["a", "a"],
@@ -113,8 +113,8 @@ def test_days_decimals_categories_truth_and_missing_numbers() -> None:
             "date": [date(2024, 5, 1), date(2024, 5, 2)],
         }
     )
-    people = dim.from_table(table)
-    assert people.matrices[0].toarray().tolist() == [[0.5], [0.25]], "two sessions"
+    users = dim.from_table(table)
+    assert users.matrices[0].toarray().tolist() == [[0.5], [0.25]], "two sessions"
 
 
 def test_columns_of_pandas_with_types_of_its_own() -> None:
@@ -127,22 +127,22 @@ def test_columns_of_pandas_with_types_of_its_own() -> None:
             ).tz_localize("Europe/Berlin"),
         }
     )
-    people = dim.from_table(frame, round="day")
-    assert people.was_read is not None
-    assert people.was_read.left_out == {"user is empty": 1}
-    assert len(people) == 1, "one day, in UTC"
+    users = dim.from_table(frame, round="day")
+    assert users.was_read is not None
+    assert users.was_read.left_out == {"user is empty": 1}
+    assert len(users) == 1, "one day, in UTC"
 
 
 def test_a_column_of_several_kinds_is_text() -> None:
     frame = pandas.DataFrame({"user": [7, "7", None, "ada"], "sku": ["x", "y", "x", 3]})
-    people = dim.from_table(frame)
-    assert people.labels == ("3", "x", "y")
-    assert people.matrices[0].toarray().tolist() == [[0, 1, 1], [1, 0, 0]]
+    users = dim.from_table(frame)
+    assert users.labels == ("3", "x", "y")
+    assert users.matrices[0].toarray().tolist() == [[0, 1, 1], [1, 0, 0]]
 
 
 def test_who_and_what_without_values() -> None:
-    people = dim.from_ratings(["ada", "bob", "ada"], ["tea", "tea", "tea"])
-    assert people.matrices[0].toarray().tolist() == [[1], [1]]
+    users = dim.from_ratings(["ada", "bob", "ada"], ["tea", "tea", "tea"])
+    assert users.matrices[0].toarray().tolist() == [[1], [1]]
 
 
 @pytest.mark.parametrize("frame", [None, 7, "orders.csv", [1, 2], {}, pandas.DataFrame()])

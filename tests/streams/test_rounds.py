@@ -1,4 +1,4 @@
-"""What a round is: rows of one person at other times are other rounds, in the order of time, and still hers."""
+"""What a round is: rows of one user at other times are other rounds, in the order of time, and still hers."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def table(*names: str) -> dict[str, list[str]]:
     return {name: list(columns[name]) for name in ("customer", "sku", *names)}
 
 
-def said(people: dim.People) -> list[tuple[int, list[str]]]:
+def said(users: dim.Users) -> list[tuple[int, list[str]]]:
     """Whose each round is (numbers in the order of first rounds), and what is wanted in it."""
-    assert people.labels is not None
-    whose = range(len(people)) if people.persons is None else people.persons.tolist()
-    numbers = {person: number for number, person in enumerate(dict.fromkeys(whose))}
-    rows = people.matrices[0].toarray()
+    assert users.labels is not None
+    whose = range(len(users)) if users.user_ids is None else users.user_ids.tolist()
+    numbers = {user: number for number, user in enumerate(dict.fromkeys(whose))}
+    rows = users.matrices[0].toarray()
     return [
-        (numbers[person], [people.labels[item] for item in np.flatnonzero(row)])
-        for person, row in zip(whose, rows, strict=True)
+        (numbers[user], [users.labels[item] for item in np.flatnonzero(row)])
+        for user, row in zip(whose, rows, strict=True)
     ]
 
 
@@ -71,50 +71,50 @@ BY_ROUND: dict[str, list[tuple[int, list[str]]]] = {
 
 @pytest.mark.parametrize("kind", BY_ROUND)
 def test_rounds_are_in_the_order_of_time_and_say_whose_they_are(kind: str) -> None:
-    people = dim.from_table(table("created_at", "order_id"), round=kind)
-    assert said(people) == BY_ROUND[kind]
-    assert people.persons is not None
-    assert people.was_read is not None
-    assert (people.was_read.rounds, people.was_read.people) == (len(people), 2)
-    assert repr(people).startswith(f"<People: table, {len(people)} rounds of 2 people")
-    some = people[1:3]
-    assert some.persons is not None
-    assert some.persons.tolist() == people.persons[1:3].tolist(), "a part of the stream has its own"
+    users = dim.from_table(table("created_at", "order_id"), round=kind)
+    assert said(users) == BY_ROUND[kind]
+    assert users.user_ids is not None
+    assert users.was_read is not None
+    assert (users.was_read.rounds, users.was_read.users) == (len(users), 2)
+    assert repr(users).startswith(f"<Users: table, {len(users)} rounds of 2 users")
+    some = users[1:3]
+    assert some.user_ids is not None
+    assert some.user_ids.tolist() == users.user_ids[1:3].tolist(), "a part of the stream has its own"
 
 
 def test_nobody_wants_anything_before_she_does() -> None:
-    """With whole people, what Ada takes on the third of May would count on the first."""
-    people = dim.from_table(table("created_at", "order_id"))
-    assert said(people) == BY_ROUND["order"], "orders, where there are more of them than people"
-    assert "A round is an order of a person (--round says otherwise)" in str(people.was_read)
-    people = dim.from_table(table("created_at"))
-    assert said(people) == BY_ROUND["session"], "else sessions"
-    assert "without a pause of more than 30 minutes (--round says otherwise)" in str(people.was_read)
+    """With whole users, what Ada takes on the third of May would count on the first."""
+    users = dim.from_table(table("created_at", "order_id"))
+    assert said(users) == BY_ROUND["order"], "orders, where there are more of them than users"
+    assert "A round is an order of a user (--round says otherwise)" in str(users.was_read)
+    users = dim.from_table(table("created_at"))
+    assert said(users) == BY_ROUND["session"], "else sessions"
+    assert "without a pause of more than 30 minutes (--round says otherwise)" in str(users.was_read)
 
 
-def test_whole_people_where_that_is_asked_for_or_nothing_tells_rounds_apart() -> None:
+def test_whole_users_where_that_is_asked_for_or_nothing_tells_rounds_apart() -> None:
     whole = [(0, ["salt", "soap", "tea"]), (1, ["soap", "tea"])]
-    for columns, how in ((("created_at", "order_id"), {"round": "person"}), ((), {})):
-        people = dim.from_table(table(*columns), **how)  # type: ignore[arg-type]
-        assert said(people) == whole, "in the order of their first rows"
-        assert people.persons is None
-    by_time = dim.from_table(table("created_at"), round="person", time="created_at")
+    for columns, how in ((("created_at", "order_id"), {"round": "user"}), ((), {})):
+        users = dim.from_table(table(*columns), **how)  # type: ignore[arg-type]
+        assert said(users) == whole, "in the order of their first rows"
+        assert users.user_ids is None
+    by_time = dim.from_table(table("created_at"), round="user", time="created_at")
     assert said(by_time) == [(0, ["soap", "tea"]), (1, ["salt", "soap", "tea"])]
     once: dict[str, Any] = {
         "user": ["a", "a", "b"],
         "sku": ["x", "y", "x"],
         "date": ["2024-05-02", "2024-05-02", "2024-05-01"],
     }
-    people = dim.from_table(once)
-    assert people.persons is None
-    assert said(people) == [(0, ["x", "y"]), (1, ["x"])], "nobody comes twice: as without times"
+    users = dim.from_table(once)
+    assert users.user_ids is None
+    assert said(users) == [(0, ["x", "y"]), (1, ["x"])], "nobody comes twice: as without times"
 
 
 def test_numbers_that_are_no_times_put_orders_in_order_and_tell_no_sessions() -> None:
     steps: dict[str, Any] = {"user": ["a", "a"], "sku": ["x", "y"], "time": [105, 100], "order": [1, 2]}
     assert said(dim.from_table(steps)) == [(0, ["y"]), (0, ["x"])]
     del steps["order"]
-    assert dim.from_table(steps).persons is None
+    assert dim.from_table(steps).user_ids is None
     with pytest.raises(InvalidInput, match=r"a session is told by a column of times. time is not one"):
         dim.from_table(steps, round="session")
     with pytest.raises(
@@ -140,7 +140,7 @@ def test_numbers_that_are_no_times_put_orders_in_order_and_tell_no_sessions() ->
         (["32.1.2024"], None),
     ],
 )
-def test_dates_as_people_write_them(written: list[str], months: list[int] | None) -> None:
+def test_dates_as_users_write_them(written: list[str], months: list[int] | None) -> None:
     """What may be May or January is not guessed."""
     are_times, read = moments(written)
     assert are_times == (months is not None)
@@ -151,10 +151,10 @@ def test_dates_as_people_write_them(written: list[str], months: list[int] | None
 def test_a_column_of_times_that_cannot_be_read_is_not_silently_ignored() -> None:
     rows: dict[str, Any] = {"user": ["a", "a"], "sku": ["x", "y"], "date": ["1/5/2024", "5/1/2024"]}
     with pytest.warns(ReadNote, match="date was not used: nothing in it can be read as a time."):
-        people = dim.from_table(rows, columns=("user", "sku"))
-    assert people.persons is None
+        users = dim.from_table(rows, columns=("user", "sku"))
+    assert users.user_ids is None
     with pytest.raises(InvalidInput, match="data rows 1, 2: date is not a time"):
-        dim.from_table(rows, time="date", round="person")
+        dim.from_table(rows, time="date", round="user")
 
 
 def test_rows_without_a_time_are_left_out_and_those_with_a_wrong_one_refused() -> None:
@@ -163,31 +163,31 @@ def test_rows_without_a_time_are_left_out_and_those_with_a_wrong_one_refused() -
         "sku": ["x", "y", "x"],
         "at": ["2024-05-01", "", "2024-05-02"],
     }
-    people = dim.from_table(rows, round="day")
-    assert people.was_read is not None
-    assert people.was_read.left_out == {"at is empty": 1}
+    users = dim.from_table(rows, round="day")
+    assert users.was_read is not None
+    assert users.was_read.left_out == {"at is empty": 1}
     with pytest.raises(InvalidInput, match="data row 2: at is not a time such as 2024-05-01 17:30:00"):
         dim.from_table(rows | {"at": ["2024-05-01", "soon", "2024-05-02"]}, round="day")
-    people = dim.from_table(rows | {"at": ["2024-05-01", "soon", "2024-05-02"]}, round="day", skip_bad=True)
-    assert len(people) == 2
+    users = dim.from_table(rows | {"at": ["2024-05-01", "soon", "2024-05-02"]}, round="day", skip_bad=True)
+    assert len(users) == 2
 
 
 @pytest.mark.filterwarnings("ignore:.*rows that differ")
 def test_contexts_are_those_of_the_round() -> None:
-    people = dim.from_table(table("created_at", "order_id"), round="day", context="created_at:weekday")
-    assert people.contexts is not None
-    assert people.types is not None
-    known = [people.contexts.said(kind)["created_at:weekday"] for kind in people.types.tolist()]
+    users = dim.from_table(table("created_at", "order_id"), round="day", context="created_at:weekday")
+    assert users.contexts is not None
+    assert users.types is not None
+    known = [users.contexts.said(kind)["created_at:weekday"] for kind in users.types.tolist()]
     assert known == ["Wednesday", "Wednesday", "Friday"]
     rows: dict[str, Any] = {
         "user": ["", "a", "b"],
         "sku": ["x", "x", "x"],
         "device": ["phone", "desk", "watch"],
     }
-    people = dim.from_table(rows, context="device")
-    assert people.contexts is not None
-    assert people.types is not None
-    known = [people.contexts.said(kind)["device"] for kind in people.types.tolist()]
+    users = dim.from_table(rows, context="device")
+    assert users.contexts is not None
+    assert users.types is not None
+    known = [users.contexts.said(kind)["device"] for kind in users.types.tolist()]
     assert known == ["desk", "watch"], "a row that is left out says nothing of others"
 
 
@@ -197,15 +197,15 @@ def test_contexts_are_those_of_the_round() -> None:
     minutes=st.integers(1, 300),
 )
 def test_sessions_and_days_against_a_loop(rows: list[tuple[int, int]], minutes: int) -> None:
-    visits: dict[int, tuple[int, int]] = {}
+    max_rounds_per_user: dict[int, tuple[int, int]] = {}
     expected, firsts = dict[int, list[str]](), list[int]()
     for row in sorted(range(len(rows)), key=lambda row: rows[row][1]):
         who, minute = rows[row]
-        last, number = visits.get(who, (-(10**9), -1))
+        last, number = max_rounds_per_user.get(who, (-(10**9), -1))
         if minute - last > minutes:
             number = len(firsts)
             firsts.append(minute)
-        visits[who] = minute, number
+        max_rounds_per_user[who] = minute, number
         expected.setdefault(number, []).append(str(row))
     start = 1_714_521_600  # midnight; the number of a row is its item
     table = {
@@ -214,16 +214,16 @@ def test_sessions_and_days_against_a_loop(rows: list[tuple[int, int]], minutes: 
         "at": [start + 60 * minute for _, minute in rows],
     }
     asked: dict[str, Any] = {"columns": ("who", "what"), "time": "at"}
-    people = dim.from_table(table, round=f"session:{minutes}", **asked)
-    sessions = [wanted for _, wanted in said(people)]
+    users = dim.from_table(table, round=f"session:{minutes}", **asked)
+    sessions = [wanted for _, wanted in said(users)]
     assert sorted(map(sorted, sessions)) == sorted(map(sorted, expected.values())), (
         "the same rows are together"
     )
     begun = [min(rows[int(row)][1] for row in wanted) for wanted in sessions]
     assert begun == sorted(firsts), "in the order of time"
-    assert people.persons is not None
+    assert users.user_ids is not None
     whose = [{rows[int(row)][0] for row in wanted} for wanted in sessions]
     assert all(len(each) == 1 for each in whose)
-    assert len(set(people.persons.tolist())) == len({who for who, _ in rows})
+    assert len(set(users.user_ids.tolist())) == len({who for who, _ in rows})
     days = dim.from_table(table, round="day", **asked)
     assert len(days) == len({(who, minute // (24 * 60)) for who, minute in rows})

@@ -1,11 +1,11 @@
-"""Places, synthetic people and the built-in stream are what they say."""
+"""Places, synthetic users and the built-in stream are what they say."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from diminuendo import Coverage, People, from_places, grid, msweb
+from diminuendo import Coverage, Users, from_places, grid, msweb
 from diminuendo.errors import InvalidInput
 from diminuendo.streams import adversary, drift, open_stream, taste_groups
 from diminuendo.streams.places import flat, great_circle
@@ -20,10 +20,10 @@ def test_distances_are_kilometres() -> None:
 
 def test_places_serve_within_reach() -> None:
     sites = grid(40.70, 40.82, -74.02, -73.93, 15, 10)
-    people = from_places(sites[[3, 77]], sites, reach_km=2.0)
-    assert people.values([3])[0] == 1.0
-    assert people.values([3])[1] == 0.0
-    np.testing.assert_allclose(people[0].value([4]), 1 - great_circle(sites[[3]], sites[[4]])[0, 0] / 2)
+    users = from_places(sites[[3, 77]], sites, reach_km=2.0)
+    assert users.values([3])[0] == 1.0
+    assert users.values([3])[1] == 0.0
+    np.testing.assert_allclose(users[0].value([4]), 1 - great_circle(sites[[3]], sites[[4]])[0, 0] / 2)
 
 
 @pytest.mark.parametrize(
@@ -41,33 +41,33 @@ def test_points_off_the_earth_are_refused(points: list[list[float]], message: st
 
 
 def test_the_built_in_stream() -> None:
-    people = msweb()
-    assert (len(people), people.n_items, people.matrices[0].nnz) == (32_711, 294, 98_654)
-    assert people.labels is not None
-    assert people.labels[1] == "Support Desktop"
+    users = msweb()
+    assert (len(users), users.n_items, users.matrices[0].nnz) == (32_711, 294, 98_654)
+    assert users.labels is not None
+    assert users.labels[1] == "Support Desktop"
 
 
 def test_drift_renames_items_half_way() -> None:
-    people = taste_groups(1000, 30, groups=2, items_per_group=4, group_skew=0.0)
-    moved = drift(people)
-    np.testing.assert_array_equal(moved.values([0, 1])[:500], people.values([0, 1])[:500])
-    assert not np.array_equal(moved.values([0, 1])[500:], people.values([0, 1])[500:])
-    np.testing.assert_allclose(moved.values(range(30)), people.values(range(30)))
+    users = taste_groups(1000, 30, groups=2, items_per_group=4, group_skew=0.0)
+    moved = drift(users)
+    np.testing.assert_array_equal(moved.values([0, 1])[:500], users.values([0, 1])[:500])
+    assert not np.array_equal(moved.values([0, 1])[500:], users.values([0, 1])[500:])
+    np.testing.assert_allclose(moved.values(range(30)), users.values(range(30)))
 
 
 def test_renaming_needs_items_as_columns() -> None:
-    people = People(Coverage([[1, 0, 1], [0, 1, 0]]), [[0.5, 0.25, 0]], n_items=2)
+    users = Users(Coverage([[1, 0, 1], [0, 1, 0]]), [[0.5, 0.25, 0]], n_items=2)
     with pytest.raises(InvalidInput, match="topics"):
-        people.permuted(np.array([1, 0]))
+        users.permuted(np.array([1, 0]))
 
 
 def test_whoever_follows_the_leader_earns_nothing() -> None:
-    people = adversary(101, 4)
+    users = adversary(101, 4)
     totals, earned = np.zeros(4), 0.0
-    for person in people:
+    for user in users:
         leader = int(np.argmax(totals)) if totals.any() else 3
-        earned += person.value([leader])
-        totals += person.gains([])
+        earned += user.value([leader])
+        totals += user.gains([])
     assert earned == 0.0
     assert totals[:2].min() >= 50
 

@@ -29,14 +29,14 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def read(folder: Path, text: str | bytes, name: str = "orders.csv", **how: Any) -> dim.People:
+def read(folder: Path, text: str | bytes, name: str = "orders.csv", **how: Any) -> dim.Users:
     content = text.encode() if isinstance(text, str) else text
     (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     return dim.read(folder / name, **how)
 
 
-def wishes(people: dim.People) -> list[list[float]]:
-    result: list[list[float]] = people.matrices[0].toarray().tolist()
+def wishes(users: dim.Users) -> list[list[float]]:
+    result: list[list[float]] = users.matrices[0].toarray().tolist()
     return result
 
 
@@ -48,21 +48,21 @@ def wishes(people: dim.People) -> list[list[float]]:
 def test_who_and_what_are_enough(mark: str, name: str, tmp_path: Path) -> None:
     rows = [["who", "what"], ["ada", "tea"], ["bob", "soap"], ["ada", "soap"], ["ada", "tea"]]
     text = "\r\n".join(mark.join(row) for row in rows) + "\r\n"
-    people = read(tmp_path, text, name, columns=("who", "what"))
-    assert people.labels == ("soap", "tea")
-    assert wishes(people) == [[1, 1], [1, 0]], "wanted, once, however often it is there"
-    assert people.was_read is not None
-    assert people.was_read.repeated == 1
-    assert "Every row is an item that the user wanted." in str(people.was_read)
+    users = read(tmp_path, text, name, columns=("who", "what"))
+    assert users.labels == ("soap", "tea")
+    assert wishes(users) == [[1, 1], [1, 0]], "wanted, once, however often it is there"
+    assert users.was_read is not None
+    assert users.was_read.repeated == 1
+    assert "Every row is an item that the user wanted." in str(users.was_read)
 
 
 def test_who_and_what_of_parquet(tmp_path: Path) -> None:
     table = pa.table({"Customer ID": [7, 3, 7], "sku": ["b", "a", "a"], "noise": [[1], [2], [3]]})
     pa.parquet.write_table(table, tmp_path / "a.parquet")
-    people = dim.read(tmp_path / "a.parquet")
-    assert wishes(people) == [[1, 1], [1, 0]]
-    assert people.was_read is not None
-    assert people.was_read.columns == {"person": "Customer ID", "item": "sku"}
+    users = dim.read(tmp_path / "a.parquet")
+    assert wishes(users) == [[1, 1], [1, 0]]
+    assert users.was_read is not None
+    assert users.was_read.columns == {"user": "Customer ID", "item": "sku"}
 
 
 MESSY = (
@@ -78,17 +78,17 @@ MESSY = (
 
 def test_a_messy_table(tmp_path: Path) -> None:
     """A mark of encoding, blanks, quotes with line ends, empty lines and cells, and columns that nobody needs."""
-    people = read(tmp_path, MESSY)
-    assert people.labels == ("soap", "tea")
-    assert wishes(people) == [[1, 1], [0, 1]]
-    assert people.persons is None
-    assert str(people.was_read).splitlines() == [
-        "orders.csv: 5 rows, with Customer ID as person, SKU as item (guessed by their names; --columns and --time say "
+    users = read(tmp_path, MESSY)
+    assert users.labels == ("soap", "tea")
+    assert wishes(users) == [[1, 1], [0, 1]]
+    assert users.user_ids is None
+    assert str(users.was_read).splitlines() == [
+        "orders.csv: 5 rows, with Customer ID as user, SKU as item (guessed by their names; --columns and --time say "
         "otherwise). Every row is an item that the user wanted.",
         "Columns that are not used: Product Name, Unit Price, Created At.",
         "There are semicolons between its columns.",
         "Of its lines 2 are empty, or end within quotation marks.",
-        "A round is a user with all their rows: 2 people, 2 items, in the order of their first rows.",
+        "A round is a user with all their rows: 2 users, 2 items, in the order of their first rows.",
         "Left out: 1 row where Customer ID is empty; 1 row where SKU is empty.",
     ]
 
@@ -96,9 +96,9 @@ def test_a_messy_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_encodings(encoding: str, tmp_path: Path) -> None:
     rows = "who;what\n" + "Zoë;Käse\n" * 3 + "Öz;Brot\n"
-    people = read(tmp_path, rows.encode(encoding), columns=("who", "what"))
-    assert people.labels == ("Brot", "Käse")
-    said = str(people.was_read)
+    users = read(tmp_path, rows.encode(encoding), columns=("who", "what"))
+    assert users.labels == ("Brot", "Kse")
+    said = str(users.was_read)
     assert ("not UTF-8" in said) == (encoding == "cp1252")
 
 
@@ -110,12 +110,12 @@ def test_what_stands_between_columns_may_be_said_in_a_line_of_its_own(tmp_path: 
 
 
 def test_commas_in_numbers_where_none_stand_between_columns(tmp_path: Path) -> None:
-    rows = "person;item;value\na;x;4,5\na;y; 2.5 \nb;x;0\n"
+    rows = "user;item;value\na;x;4,5\na;y; 2.5 \nb;x;0\n"
     assert wishes(read(tmp_path, rows, scale=(0, 5))) == [[0.9, 0.5], [0, 0]]
     with pytest.raises(InvalidInput, match="line 2: value is not a number"):
         read(tmp_path, rows.replace("4,5", "1.004,5"), scale=(0, 5))
     with pytest.raises(InvalidInput, match="line 2: value is not a number"):
-        read(tmp_path, 'person,item,value\na,x,"4,5"\n', scale=(0, 5))
+        read(tmp_path, 'user,item,value\na,x,"4,5"\n', scale=(0, 5))
 
 
 def test_capitals_count_apart_unless_they_are_to_be_ignored(tmp_path: Path) -> None:
@@ -131,33 +131,33 @@ def test_capitals_count_apart_unless_they_are_to_be_ignored(tmp_path: Path) -> N
 
 
 def test_the_same_value_twice_counts_once_and_two_values_are_refused(tmp_path: Path) -> None:
-    people = read(tmp_path, "person,item,value\na,x,.5\na,x,0.50\n")
-    assert wishes(people) == [[0.5]]
+    users = read(tmp_path, "user,item,value\na,x,.5\na,x,0.50\n")
+    assert wishes(users) == [[0.5]]
     with pytest.raises(InvalidInput, match="twice with different values, in lines 2 and 4"):
-        read(tmp_path, "person,item,value\na,x,.5\nb,x,.5\na,x,.6\n")
+        read(tmp_path, "user,item,value\na,x,.5\nb,x,.5\na,x,.6\n")
 
 
-def test_people_who_want_nothing_are_spread_evenly(tmp_path: Path) -> None:
-    people = read(tmp_path, "user,sku\na,x\nb,x\nc,x\nd,x\n", people_without=2)
-    assert wishes(people) == [[1], [0], [1], [1], [0], [1]]
-    assert "2 rounds of people who want nothing were added" in str(people.was_read)
-    many = read(tmp_path, "user,sku\na,x\nb,x\n", people_without=7)
+def test_users_who_want_nothing_are_spread_evenly(tmp_path: Path) -> None:
+    users = read(tmp_path, "user,sku\na,x\nb,x\nc,x\nd,x\n", users_without=2)
+    assert wishes(users) == [[1], [0], [1], [1], [0], [1]]
+    assert "2 rounds of users who want nothing were added" in str(users.was_read)
+    many = read(tmp_path, "user,sku\na,x\nb,x\n", users_without=7)
     assert sorted(row[0] for row in wishes(many)) == [0] * 7 + [1] * 2
     days = "user,sku,day\na,x,2024-05-01\na,x,2024-05-02\n"
-    several = read(tmp_path, days, people_without=3)
-    assert several.persons is not None
-    assert len(set(several.persons.tolist())) == 4, "one person twice, and three who come once"
-    wanting = several.persons[[row[0] == 1 for row in wishes(several)]]
+    several = read(tmp_path, days, users_without=3)
+    assert several.user_ids is not None
+    assert len(set(several.user_ids.tolist())) == 4, "one user twice, and three who come once"
+    wanting = several.user_ids[[row[0] == 1 for row in wishes(several)]]
     assert len(set(wanting.tolist())) == 1
     with pytest.raises(InvalidInput, match="that alone would tell a learner that they want nothing"):
-        read(tmp_path, days, people_without=3, context="day")
+        read(tmp_path, days, users_without=3, context="day")
 
 
 # What is refused.
 
 
 def test_all_bad_rows_are_told_together_by_line_and_reason(tmp_path: Path) -> None:
-    lines = ["person,item,value,note", *(f"p{row},x,0.5," for row in range(100))]
+    lines = ["user,item,value,note", *(f"p{row},x,0.5," for row in range(100))]
     lines[4], lines[50], lines[99] = "p3,x,often,", "p49,x", "p98,x,1,2,3"
     lines[7] = 'p6,x,0.5,"two\nlines"'  # moves all lines below by one
     lines.insert(20, "")  # so does this one
@@ -168,29 +168,29 @@ def test_all_bad_rows_are_told_together_by_line_and_reason(tmp_path: Path) -> No
         "orders.csv has 3 rows that cannot be used. line 5: value is not a number; lines 53, 102: not 4 columns, as "
         "above. Mend them; or leave them out, counted, with skip_bad=True, or --skip-bad on the command line."
     )
-    people = read(tmp_path, text, skip_bad=True)
-    assert len(people) == 97
-    assert people.was_read is not None
-    assert people.was_read.rows == 100
-    assert people.was_read.skipped == {"value is not a number": 1, "there are not 4 columns, as above": 2}
+    users = read(tmp_path, text, skip_bad=True)
+    assert len(users) == 97
+    assert users.was_read is not None
+    assert users.was_read.rows == 100
+    assert users.was_read.skipped == {"value is not a number": 1, "there are not 4 columns, as above": 2}
     assert "Skipped as bad: 1 row where value is not a number; 2 rows where there are not 4" in str(
-        people.was_read
+        users.was_read
     )
 
 
 def test_ten_bad_rows_are_named_and_the_others_counted(tmp_path: Path) -> None:
-    rows = "person,item,value\n" + "".join(f"p{row},x,{'.5' if row % 2 else 'no'}\n" for row in range(60))
+    rows = "user,item,value\n" + "".join(f"p{row},x,{'.5' if row % 2 else 'no'}\n" for row in range(60))
     with pytest.raises(
         InvalidInput, match=r"30 rows .* lines 2, 4, 6, 8, 10, 12, 14, 16, 18, 20: .*; and 20 more"
     ):
         read(tmp_path, rows)
-    ragged = "person,item,value\n" + "".join(f"p{row},x\n" for row in range(60)) + "a,x,1\n"
+    ragged = "user,item,value\n" + "".join(f"p{row},x\n" for row in range(60)) + "a,x,1\n"
     with pytest.raises(
         InvalidInput, match=r"60 rows .* lines 2, 3, .*, 11: not 3 columns, as above; and 50 more"
     ):
         read(tmp_path, ragged)
     assert len(read(tmp_path, ragged, skip_bad=True)) == 1
-    both = "person,item,value\n" + "a,x,no\nb,x\n" * 8
+    both = "user,item,value\n" + "a,x,no\nb,x\n" * 8
     with pytest.raises(
         InvalidInput, match=r"16 rows .* lines 2, 4, 6, 8, 10: .* lines 3, 5, 7, 9, 11: .*; and 6 more"
     ):
@@ -204,14 +204,14 @@ def test_a_scale_that_nobody_said_is_no_reason_to_skip_rows(tmp_path: Path) -> N
         InvalidInput, match=r"2 rows .* lines 2, 4: stars must be from 0 to 1\. Say what values mean"
     ):
         read(tmp_path, stars, skip_bad=True)
-    people = read(tmp_path, stars, skip_bad=True, scale=(1, 5))
-    assert wishes(people) == [[1], [0]]
+    users = read(tmp_path, stars, skip_bad=True, scale=(1, 5))
+    assert wishes(users) == [[1], [0]]
 
 
 def test_empty_cells_are_noted_in_python() -> None:
     with pytest.warns(ReadNote, match="Left out: 1 row where item is empty"):
-        people = dim.from_ratings(["a", "b"], np.array(["x", None], dtype=object), [0.5, 0.5])
-    assert len(people) == 1
+        users = dim.from_ratings(["a", "b"], np.array(["x", None], dtype=object), [0.5, 0.5])
+    assert len(users) == 1
 
 
 def test_nothing_of_a_row_is_in_an_error(tmp_path: Path) -> None:
@@ -227,23 +227,23 @@ def test_nothing_of_a_row_is_in_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "expected"),
     [
-        ("customer_id,sku,created_at", {"person": "customer_id", "item": "sku", "time": "created_at"}),
+        ("customer_id,sku,created_at", {"user": "customer_id", "item": "sku", "time": "created_at"}),
         (
             "InvoiceNo,StockCode,Description,Quantity,InvoiceDate,UnitPrice,CustomerID,Country",
             {
                 "order": "InvoiceNo",
                 "item": "StockCode",
                 "time": "InvoiceDate",
-                "person": "CustomerID",
+                "user": "CustomerID",
                 "quantity": "Quantity",
             },
         ),
         (
             "userId,movieId,rating,timestamp",
-            {"person": "userId", "item": "movieId", "value": "rating", "time": "timestamp"},
+            {"user": "userId", "item": "movieId", "value": "rating", "time": "timestamp"},
         ),
-        ("User Name,User ID,Product Name,Product", {"person": "User ID", "item": "Product"}),
-        ("person,item,value,customer,sku", {"person": "person", "item": "item", "value": "value"}),
+        ("User Name,User ID,Product Name,Product", {"user": "User ID", "item": "Product"}),
+        ("user,item,value,customer,sku", {"user": "user", "item": "item", "value": "value"}),
         (
             "order_date,order_status,order_total,item_price,customer_country,birth_date,updated_at",
             {"time": "order_date"},
@@ -259,7 +259,7 @@ def test_names_that_say_what_they_are(header: str, expected: dict[str, str]) -> 
 def test_columns_are_found_whatever_their_capitals_and_marks() -> None:
     header = ["Customer ID", "SKU", "Created-At"]
     result = roles(ReadAs(columns=("customer_id", "sku"), time="created at"), header, "f.csv")
-    assert (result.person, result.item, result.value, result.time) == (
+    assert (result.user, result.item, result.value, result.time) == (
         "Customer ID",
         "SKU",
         None,
@@ -273,11 +273,11 @@ def test_likely_columns_are_named_where_some_are_not_found(tmp_path: Path) -> No
     with pytest.raises(InvalidInput) as refused:
         read(tmp_path, rows)
     said = str(refused.value)
-    assert "no column item; expected person,item,value and found customer_id,thing,created_at." in said
-    assert "customer_id looks like the person, created_at like the time." in said
+    assert "no column item; expected user,item,value and found customer_id,thing,created_at." in said
+    assert "customer_id looks like the user, created_at like the time." in said
     assert "columns=('customer_id', 'COLUMN_OF_ITEM')" in said
     with pytest.raises(
-        InvalidInput, match=r"no column user; expected user,thing .*customer_id looks like the person"
+        InvalidInput, match=r"no column user; expected user,thing .*customer_id looks like the user"
     ):
         read(tmp_path, rows, columns=("user", "thing"))
     with pytest.raises(InvalidInput, match=r"no column creatd_at of time. Did you mean created_at\?"):
@@ -289,14 +289,14 @@ def test_likely_columns_are_named_where_some_are_not_found(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"columns": ("a",)}, "columns names those of person, item and value"),
-        ({"columns": "user,film"}, "columns names those of person, item and value"),
-        ({"round": "week"}, "A round is a person, order, session or day"),
+        ({"columns": ("a",)}, "columns names those of user, item and value"),
+        ({"columns": "user,film"}, "columns names those of user, item and value"),
+        ({"round": "week"}, "A round is a user, order, session or day"),
         ({"round": "session:soon"}, "got 'session:soon'"),
         ({"round": "session:-1"}, "got 'session:-1'"),
         ({"round": "order:"}, "got 'order:'"),
         ({"round": "day:2"}, "got 'day:2'"),
-        ({"people_without": -1}, "people_without must be a whole number from 0 on"),
+        ({"users_without": -1}, "users_without must be a whole number from 0 on"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(how: dict[str, Any], said: str) -> None:
@@ -319,9 +319,9 @@ def test_a_quotation_mark_that_is_not_closed(tmp_path: Path) -> None:
         InvalidInput, match=r"orders\.csv cannot be read .* perhaps a quotation mark is not closed"
     ):
         read(tmp_path, "user,sku\nc,z\n" + 'a,"x\n' + "b,y\n" * 1_000_000)
-    elsewhere = read(tmp_path, 'user,sku,name\na,x,"5 inch\nb,y,\nc,z,7 inch"\nd,x,\n')
-    assert len(elsewhere) == 2
-    assert "Of its lines 2 are empty, or end within quotation marks." in str(elsewhere.was_read)
+    remote_rounds = read(tmp_path, 'user,sku,name\na,x,"5 inch\nb,y,\nc,z,7 inch"\nd,x,\n')
+    assert len(remote_rounds) == 2
+    assert "Of its lines 2 are empty, or end within quotation marks." in str(remote_rounds.was_read)
     for end in ("", "\n"):
         assert "Of its lines 1 are empty" in str(read(tmp_path, "user,sku\n\na,x\nb,x" + end).was_read)
         assert "Of its lines" not in str(read(tmp_path, "user,sku\na,x\nb,x" + end).was_read)
@@ -353,10 +353,10 @@ def test_times_with_two_digits_for_the_year_or_with_am_and_pm(written: str, mean
 
 def test_returns_are_no_wishes(tmp_path: Path) -> None:
     rows = "user,sku,qty\na,x,1\na,y,-1\nb,x,-2\nb,y,3\nb,z,0\nb,z,0.5\nc,z,\n"
-    people = read(tmp_path, rows)
-    assert wishes(people) == [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "nothing is said of how many c bought"
-    assert people.was_read is not None
-    assert people.was_read.left_out == {"qty is below 1, as in a return": 4}
+    users = read(tmp_path, rows)
+    assert wishes(users) == [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "nothing is said of how many c bought"
+    assert users.was_read is not None
+    assert users.was_read.left_out == {"qty is below 1, as in a return": 4}
     rated = read(tmp_path, "user,sku,rating,qty\na,x,1,-1\n", columns=("user", "sku", "rating"))
     assert wishes(rated) == [[1]], "a rating says what they want"
 
@@ -392,10 +392,10 @@ def test_cells_that_list_items_are_pointed_out(tmp_path: Path) -> None:
 
 def test_whole_numbers_up_to_23_are_hours(tmp_path: Path) -> None:
     rows = "user,sku,hour\na,x,0\nb,x,9\nc,x,23\nd,x,\n"
-    people = read(tmp_path, rows, context="hour:hour")
-    assert people.contexts is not None
-    assert people.types is not None
-    assert [people.contexts.said(kind).get("hour:hour") for kind in people.types.tolist()] == [
+    users = read(tmp_path, rows, context="hour:hour")
+    assert users.contexts is not None
+    assert users.types is not None
+    assert [users.contexts.said(kind).get("hour:hour") for kind in users.types.tolist()] == [
         "0",
         "9",
         "23",
@@ -413,6 +413,6 @@ def test_whole_numbers_up_to_23_are_hours(tmp_path: Path) -> None:
 def test_some_times_that_cannot_be_read_are_not_known(tmp_path: Path) -> None:
     rows = "user,sku,seen\na,x,2024-05-01T09:00:00Z\nb,x,soon\nc,x,2024-05-01 10:00\n"
     with pytest.warns(UserWarning, match="1 of 3 rows have no time in seen"):
-        people = read(tmp_path, rows, context="seen:hour")
-    assert people.types is not None
-    assert np.count_nonzero(people.types == 0) == 1
+        users = read(tmp_path, rows, context="seen:hour")
+    assert users.types is not None
+    assert np.count_nonzero(users.types == 0) == 1

@@ -1,4 +1,4 @@
-"""Around a slate: one vector per person, of what items would add and what shown ones keep; charged as a chain is."""
+"""Around a slate: one vector per user, of what items would add and what shown ones keep; charged as a chain is."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diminuendo import Oracle, SystemCoins
+from diminuendo import Oracle, SystemSource
 from diminuendo.errors import InvalidInput, LedgerDamaged
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams import walks
-from diminuendo.streams.walks import Room, Segment, gains_around, one_person, singles
+from diminuendo.streams.walks import Room, Segment, gains_around, one_user, singles
 from diminuendo.sums.chains.cost import UNIT, asked_around, cost_of_one, squared_shifts
 from diminuendo.sums.chains.focus import FULL, Focus
-from diminuendo.sums.chains.people.around_sums import EASE
 from diminuendo.sums.chains.release import OtherChain
-from diminuendo.sums.chains.stored import StoredPeople
+from diminuendo.sums.chains.stored import StoredUsers
+from diminuendo.sums.chains.users.around_sums import EASE
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import EMPTY_SLOT, Floats
 from tests.kit.brute import KINDS, Crowd, Set, tossed_crowds
-from tests.kit.stored import HandAround, PeopleByHand
+from tests.kit.stored import HandAround, UsersByHand
 from tests.sums.test_focus import CLIPS, FIRST, OTHER, charged, foci, full, squared
 from tests.sums.test_stored import ITEMS, WIDE, secret, stored, vectors
 
-NAME, WEIGHT = "people-000000", 16
+NAME, WEIGHT = "users-000000", 16
 LARGE = Clip(bound=1000.0, ticks=1 << 16)
 """Nobody is clipped by it."""
 
@@ -50,11 +50,11 @@ def never() -> Iterator[tuple[int, Floats]]:
     return (pytest.fail("somebody was asked again") for _ in range(1))
 
 
-# What people can move.
+# What users can move.
 
 slates = st.permutations([*range(ITEMS), EMPTY_SLOT]).map(lambda order: list(order[:3]))
 hostile_gains = st.lists(vectors, min_size=4, max_size=4)
-"""Of one person: what items would add to the slate, and to the slate without each of three."""
+"""Of one user: what items would add to the slate, and to the slate without each of three."""
 
 
 @settings(deadline=None, max_examples=250)
@@ -66,7 +66,7 @@ hostile_gains = st.lists(vectors, min_size=4, max_size=4)
     clip=st.sampled_from(CLIPS),
     focus=foci,
 )
-def test_hostile_people_move_an_around_by_no_more_than_is_charged(
+def test_hostile_users_move_an_around_by_no_more_than_is_charged(
     one: Any, other: Any, slate: list[int], weight: int, clip: Clip, focus: Focus
 ) -> None:
     """Whatever they say: not numbers, infinite, negative, gains that rise; a function that says something else each
@@ -74,28 +74,28 @@ def test_hostile_people_move_an_around_by_no_more_than_is_charged(
     result = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
-        for person, gains in (one, other):
-            people = stored(clip=clip)
-            people.add(person, np.arange(ITEMS), batch=0)
-            release = people.around(0, [weight], WIDE, slate, focus, secret())
+        for user, gains in (one, other):
+            users = stored(clip=clip)
+            users.add(user, np.arange(ITEMS), batch=0)
+            release = users.around(0, [weight], WIDE, slate, focus, secret())
             result.append(release.publish([(0, np.array(gains))], secret()))
     for said in result:
         assert said.min() >= 0
         assert (said.astype(object) ** 2).sum() <= (weight * clip.limit) ** 2
     price = weight**2 * cost_of_one(squared_shifts(ITEMS, clip), WIDE)
-    assert squared(result[0] - result[1], release.sigma) <= price <= charged(people.ledger, NAME)
+    assert squared(result[0] - result[1], release.sigma) <= price <= charged(users.ledger, NAME)
 
 
-def test_two_people_with_other_wishes_move_all_that_is_charged(bare: None) -> None:
+def test_two_users_with_other_wishes_move_all_that_is_charged(bare: None) -> None:
     """Within the rounding to ticks: the price of an around is not idle."""
     for weights in (np.full(ITEMS, FULL), np.array([FULL, 1, FULL, 3])):
         result = []
         for item in (0, 2):
-            people = stored()
-            people.add([1.0], [item], batch=0)
-            release = people.around(0, [UNIT], WIDE, [1, 3], Focus(weights, 512), secret())
+            users = stored()
+            users.add([1.0], [item], batch=0)
+            release = users.around(0, [UNIT], WIDE, [1, 3], Focus(weights, 512), secret())
             result.append(release.publish([(0, np.ones((3, 1)))], secret()))
-        paid = charged(people.ledger, NAME)
+        paid = charged(users.ledger, NAME)
         assert (1 - Fraction(1, 10**12)) * paid < squared(result[0] - result[1], release.sigma) <= paid
 
 
@@ -107,11 +107,11 @@ def test_without_the_clip_of_all_parts_together_an_around_would_say_too_much(
     def publish() -> tuple[Fraction, Fraction]:
         result = []
         for gains in (np.array([[0.1], [1.0], [1.0], [1.0]]), np.zeros((4, 1))):
-            people = stored()
-            people.add([1.0], [3], batch=0)
-            release = people.around(0, [UNIT], WIDE, [0, 1, 2], full(), secret())
+            users = stored()
+            users.add([1.0], [3], batch=0)
+            release = users.around(0, [UNIT], WIDE, [0, 1, 2], full(), secret())
             result.append(release.publish([(0, gains)], secret()))
-        return squared(result[0] - result[1], release.sigma), charged(people.ledger, NAME)
+        return squared(result[0] - result[1], release.sigma), charged(users.ledger, NAME)
 
     moved, paid = publish()
     assert moved <= paid
@@ -124,31 +124,31 @@ def test_an_around_and_a_chain_under_one_number_would_move_more_than_is_charged(
     bare: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Why a number that was bought as one of the two is never the other."""
-    bought = StoredPeople._bought
+    bought = StoredUsers._bought
 
-    def as_one(people: StoredPeople, number: int, weights: Any, sigmas: Any, about: str) -> Any:
-        return bought(people, number, weights, sigmas, "people over")
+    def as_one(users: StoredUsers, number: int, weights: Any, sigmas: Any, about: str) -> Any:
+        return bought(users, number, weights, sigmas, "users over")
 
-    monkeypatch.setattr(StoredPeople, "_bought", as_one)
+    monkeypatch.setattr(StoredUsers, "_bought", as_one)
     result = []
     for item in (0, 2):
-        people = stored()
-        people.add([1.0], [item], batch=0)
-        around = people.around(0, [UNIT], WIDE, [1, 3], full(), secret())
+        users = stored()
+        users.add([1.0], [item], batch=0)
+        around = users.around(0, [UNIT], WIDE, [1, 3], full(), secret())
         said = [(around.publish([(0, np.ones((3, 1)))], secret()), around.sigma)]
-        chain = people.focused(0, [UNIT], WIDE, full(), secret())
+        chain = users.focused(0, [UNIT], WIDE, full(), secret())
         said += [(chain.singles(secret()), chain.sigmas[0]), (chain.rest(secret()), chain.sigmas[1])]
         result.append(said)
     moved = sum((squared(a - b, sigma) for (a, sigma), (b, _) in zip(*result, strict=True)), Fraction(0))
-    assert len(people.ledger.charges) == 1
-    assert moved > Fraction(199, 100) * charged(people.ledger, NAME)
+    assert len(users.ledger.charges) == 1
+    assert moved > Fraction(199, 100) * charged(users.ledger, NAME)
 
 
 # What it says, against sets tried one by one.
 
 
 def parts_by_definition(value: Any, n_items: int, slate: Sequence[int]) -> list[list[Fraction]]:
-    """R and every D_i of one person, from her value of sets alone."""
+    """R and every D_i of one user, from her value of sets alone."""
     shown = frozenset(item for item in slate if item != EMPTY_SLOT)
 
     def adds(item: int, to: Set) -> Fraction:
@@ -166,35 +166,35 @@ def parts_by_definition(value: Any, n_items: int, slate: Sequence[int]) -> list[
     return result
 
 
-def people_of(crowd: Crowd) -> list[Segment]:
-    people = crowd.people()
-    return [Segment(people.family, people.table, list(range(len(people))))]
+def users_of(crowd: Crowd) -> list[Segment]:
+    users = crowd.users()
+    return [Segment(users.family, users.table, list(range(len(users))))]
 
 
 def functions_of(crowd: Crowd) -> list[Segment]:
-    """The same people as Python functions, one by one."""
+    """The same users as Python functions, one by one."""
 
-    def value(person: int, chosen: Set) -> float:
-        return float(crowd.value(person, chosen))
+    def value(user: int, chosen: Set) -> float:
+        return float(crowd.value(user, chosen))
 
-    return [one_person(Oracle(partial(value, person), crowd.n_items)) for person in range(len(crowd))]
+    return [one_user(Oracle(partial(value, user), crowd.n_items)) for user in range(len(crowd))]
 
 
 def release_of(crowd: Crowd, slate: Sequence[int], clip: Clip, focus: Focus) -> HandAround:
     """Everybody of a crowd, in one batch."""
-    people = PeopleByHand(
+    users = UsersByHand(
         crowd.n_items,
         schedule=Schedule((len(crowd), len(crowd) + 1)),
         ledger=Ledger(Budget(1.0, 1e-6)),
         clip=clip,
     )
-    people.add_rows(singles(people_of(crowd)[0], crowd.n_items), batch=0)
-    return people.around(0, [WEIGHT], WIDE, slate, focus, secret())
+    users.add_rows(singles(users_of(crowd)[0], crowd.n_items), batch=0)
+    return users.around(0, [WEIGHT], WIDE, slate, focus, secret())
 
 
 def asked(crowd: Crowd, release: HandAround, segments: list[Segment]) -> Iterator[tuple[int, Floats]]:
     return gains_around(
-        Room(crowd.n_items), segments, release.people.starts, release.people.items, release.slate.tolist()
+        Room(crowd.n_items), segments, release.users.starts, release.users.items, release.slate.tolist()
     )
 
 
@@ -227,10 +227,10 @@ def test_an_around_says_what_items_add_and_what_shown_ones_keep(bare: None, kind
         weights = np.full(6, FULL) if number % 2 else np.array([FULL, 17, 128, 200, 1, 64])
         for slate in slates_of(6):
             release = release_of(crowd, slate, LARGE, Focus(weights, 512))
-            result = release.publish(asked(crowd, release, people_of(crowd)), secret())
+            result = release.publish(asked(crowd, release, users_of(crowd)), secret())
             expected = np.zeros((len(slate) + 1, 6))
-            for person in range(len(crowd)):
-                value = partial(crowd.value, person)
+            for user in range(len(crowd)):
+                value = partial(crowd.value, user)
                 parts = parts_by_definition(value, 6, slate)
                 expected += np.array([[float(max(Fraction(0), part)) for part in row] for row in parts])
             expected *= WEIGHT * LARGE.ticks * weights / FULL
@@ -243,11 +243,11 @@ def test_an_around_says_what_items_add_and_what_shown_ones_keep(bare: None, kind
 def test_all_parts_together_are_no_more_than_the_item_by_itself(kind: str) -> None:
     """For these families an around clips nobody more than singles do."""
     for crowd in itertools.islice(tossed_crowds(kind), 8):
-        for person, slate in itertools.product(range(len(crowd)), slates_of(6)):
-            parts = parts_by_definition(partial(crowd.value, person), 6, slate)
+        for user, slate in itertools.product(range(len(crowd)), slates_of(6)):
+            parts = parts_by_definition(partial(crowd.value, user), 6, slate)
             for a in range(6):
                 assert all(row[a] >= 0 for row in parts)
-                assert sum((row[a] for row in parts), Fraction(0)) <= crowd.value(person, {a})
+                assert sum((row[a] for row in parts), Fraction(0)) <= crowd.value(user, {a})
 
 
 def test_without_gains_that_fall_by_less_and_less_parts_can_be_more() -> None:
@@ -257,17 +257,17 @@ def test_without_gains_that_fall_by_less_and_less_parts_can_be_more() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS_HERE)
-def test_python_functions_say_around_a_slate_what_compiled_people_say(kind: str) -> None:
+def test_python_functions_say_around_a_slate_what_compiled_users_say(kind: str) -> None:
     for crowd in itertools.islice(tossed_crowds(kind), 3):
         for slate in slates_of(6):
             release = release_of(crowd, slate, LARGE, full(6))
-            ((first, compiled),) = asked(crowd, release, people_of(crowd))
+            ((first, compiled),) = asked(crowd, release, users_of(crowd))
             said = list(asked(crowd, release, functions_of(crowd)))
             assert first == 0
             assert [first for first, _ in said] == list(range(len(crowd)))
             counts = np.array(
                 [
-                    [item == left or item not in slate for item in release.people.items]
+                    [item == left or item not in slate for item in release.users.items]
                     for left in (None, *slate)
                 ]
             )  # what an item that is there would add again is not looked at
@@ -275,11 +275,11 @@ def test_python_functions_say_around_a_slate_what_compiled_people_say(kind: str)
             np.testing.assert_allclose(result[counts], compiled[counts], atol=1e-12)
 
 
-def test_people_who_are_looked_at_in_parts_say_the_same(bare: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_users_who_are_looked_at_in_parts_say_the_same(bare: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many are looked at together, and whether they come as rows or as functions, also those who want
     nothing."""
     rows = np.array([[0.5, 0.2, 0.0, 0.9], [0.0] * 4, [0.0] * 4, [0.0, 0.3, 0.4, 0.0], [0.0] * 4, [0.1] * 4])
-    crowd = next(tossed_crowds("noisy-or", n_items=4, n_people=6))
+    crowd = next(tossed_crowds("noisy-or", n_items=4, n_users=6))
     leaf = crowd.leaves[0]
     crowd = Crowd(
         crowd.family,
@@ -288,12 +288,12 @@ def test_people_who_are_looked_at_in_parts_say_the_same(bare: None, monkeypatch:
         "sparse",
     )
     whole = release_of(crowd, [0, 2], Clip(), full())
-    expected = whole.publish(asked(crowd, whole, people_of(crowd)), secret())
+    expected = whole.publish(asked(crowd, whole, users_of(crowd)), secret())
     assert expected.any()
     for together in (1, 2, 3, 5):
         monkeypatch.setattr(walks, "TOGETHER", together)
         release = release_of(crowd, [0, 2], Clip(), full())
-        result = release.publish(asked(crowd, release, people_of(crowd)), secret())
+        result = release.publish(asked(crowd, release, users_of(crowd)), secret())
         np.testing.assert_array_equal(result, expected)
     release = release_of(crowd, [0, 2], Clip(), full())
     np.testing.assert_array_equal(
@@ -305,7 +305,7 @@ def test_whoever_raises_or_says_nonsense_around_a_slate_has_said_nothing(bare: N
     def broken(chosen: Any) -> Floats:
         raise RuntimeError("she likes item 7")
 
-    crowd = next(tossed_crowds("noisy-or", n_items=4, n_people=3))
+    crowd = next(tossed_crowds("noisy-or", n_items=4, n_users=3))
     release = release_of(crowd, [0, 1], Clip(), full())
     mute = [Segment(None, None, function=broken), Segment(None, None, function=lambda chosen: np.ones(3))]
     first, *_ = functions_of(crowd)
@@ -319,20 +319,20 @@ def test_a_slate_that_serves_her_well_does_not_make_her_count_less(bare: None) -
     """She is first scaled by what she wants, not by what is left of it: she counts alike around any slate."""
     result = []
     for slate in ([1], [2]):
-        people = stored()
-        people.add([1.0] * ITEMS, batch=0)
-        release = people.around(0, [1], WIDE, slate, full(), secret())
+        users = stored()
+        users.add([1.0] * ITEMS, batch=0)
+        release = users.around(0, [1], WIDE, slate, full(), secret())
         gains = np.array([[1.0, 0.0, 1.0, 0.0] if slate == [2] else [0.1, 0.0, 0.0, 0.0]] * 2)
         result.append(int(release.publish([(0, gains)], secret())[0, 0]))
     assert result == [int(1024 * EASE / 2 * 0.1), int(1024 * EASE / 2)]
 
 
 def test_weights_of_batches_and_empty_slots_count(bare: None) -> None:
-    people = stored(n_items=2)
-    people.add([1.0, 0.0], batch=0)
-    people.add([1.0, 0.0], batch=1)
-    people.add([1.0, 0.0], batch=2)
-    release = people.around(0, [2, 30], WIDE, [EMPTY_SLOT, 1], full(2), secret())
+    users = stored(n_items=2)
+    users.add([1.0, 0.0], batch=0)
+    users.add([1.0, 0.0], batch=1)
+    users.add([1.0, 0.0], batch=2)
+    release = users.around(0, [2, 30], WIDE, [EMPTY_SLOT, 1], full(2), secret())
     gains = np.array([[0.5] * 3, [0.5] * 3, [0.75] * 3])
     assert release.publish([(0, gains)], secret()).tolist() == [[512 * 32, 0], [0, 0], [256 * 32, 0]]
     nobody = stored(n_items=2).around(0, [2], WIDE, [EMPTY_SLOT, EMPTY_SLOT], full(2), secret())
@@ -342,77 +342,77 @@ def test_weights_of_batches_and_empty_slots_count(bare: None) -> None:
 # Once, and as it was drawn.
 
 
-def opened(path: Path) -> PeopleByHand:
-    """As after a crash: the same people, on the ledger of the file."""
-    people = stored(ledger=Ledger.open(path / "ledger", Budget(1.0, 1e-6)))
-    people.add([0.5, 0.2, 0.1, 0.0], batch=0)
-    return people
+def opened(path: Path) -> UsersByHand:
+    """As after a crash: the same users, on the ledger of the file."""
+    users = stored(ledger=Ledger.open(path / "ledger", Budget(1.0, 1e-6)))
+    users.add([0.5, 0.2, 0.1, 0.0], batch=0)
+    return users
 
 
 def test_after_a_crash_an_around_is_what_was_drawn(tmp_path: Path) -> None:
     """Nobody is asked again; around another slate nothing is drawn."""
-    source = SecretRandomness(SystemCoins())
-    people = opened(tmp_path)
-    before = people.around(0, [UNIT], WIDE, [0, 1], FIRST, source)
+    source = SecretRandomness(SystemSource())
+    users = opened(tmp_path)
+    before = users.around(0, [UNIT], WIDE, [0, 1], FIRST, source)
     drawn = before.publish([(0, np.full((3, 3), 0.1))], source)
-    spent = people.ledger.spent()
-    people.ledger.close()
-    people = opened(tmp_path)
-    again = people.around(0, [UNIT], WIDE, [0, 1], OTHER, source)
+    spent = users.ledger.spent()
+    users.ledger.close()
+    users = opened(tmp_path)
+    again = users.around(0, [UNIT], WIDE, [0, 1], OTHER, source)
     np.testing.assert_array_equal(again.publish(never(), source), drawn)
     np.testing.assert_array_equal(again.factors, FIRST.factors)
     assert again.sigma == before.sigma
-    assert people.ledger.spent() == spent
+    assert users.ledger.spent() == spent
     for slate in ([1, 0], [0, 2], [0, EMPTY_SLOT]):
         with pytest.raises(OtherChain, match="another slate"):
-            people.around(0, [UNIT], WIDE, slate, FIRST, source).publish(never(), source)
-    people.ledger.close()
+            users.around(0, [UNIT], WIDE, slate, FIRST, source).publish(never(), source)
+    users.ledger.close()
     for kept in (tmp_path / "ledger.releases").glob("*around*"):
         kept.unlink()
-    people = opened(tmp_path)
+    users = opened(tmp_path)
     with pytest.raises(LedgerDamaged, match="not drawn again"):
-        people.around(0, [UNIT], WIDE, [0, 1], FIRST, source).publish(never(), source)
-    people.ledger.close()
+        users.around(0, [UNIT], WIDE, [0, 1], FIRST, source).publish(never(), source)
+    users.ledger.close()
 
 
 def test_an_around_that_could_not_be_kept_may_be_tried_again(
     bare: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    people = stored()
-    people.add([0.5], [0], batch=0)
-    release = people.around(0, [1], WIDE, [1], full(), secret())
+    users = stored()
+    users.add([0.5], [0], batch=0)
+    release = users.around(0, [1], WIDE, [1], full(), secret())
     with monkeypatch.context() as patch:
-        patch.setattr(people.ledger._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+        patch.setattr(users.ledger._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
         with pytest.raises(OSError, match="full"):
             release.publish([(0, np.full((2, 1), 0.5))], secret())
     assert release.publish([(0, np.full((2, 1), 0.5))], secret())[0, 0] == 512
-    assert len(people.ledger.charges) == 1
+    assert len(users.ledger.charges) == 1
 
 
 def test_the_ledger_says_in_public_what_was_asked(tmp_path: Path) -> None:
-    people = stored()
-    people.around(0, [UNIT], WIDE, [0, 1], full(), secret())
-    people.focused(1, [UNIT], WIDE, full(), secret())
-    result = [asked_around(people.ledger, people.name, number) for number in range(3)]
+    users = stored()
+    users.around(0, [UNIT], WIDE, [0, 1], full(), secret())
+    users.focused(1, [UNIT], WIDE, full(), secret())
+    result = [asked_around(users.ledger, users.name, number) for number in range(3)]
     assert result == [True, False, None]
-    assert people.ledger.about(NAME) == "around 2 of 4 items"
-    assert len({charge.event.squares for charge in people.ledger.charges}) == 1, "at the price of a chain"  # type: ignore[union-attr]
+    assert users.ledger.about(NAME) == "around 2 of 4 items"
+    assert len({charge.event.squares for charge in users.ledger.charges}) == 1, "at the price of a chain"  # type: ignore[union-attr]
 
 
 def test_who_answers_after_it_was_begun_is_not_in_it(bare: None) -> None:
-    people = stored()
-    people.add([0.5], [0], batch=0)
-    release = people.around(0, [1], WIDE, [1], full(), secret())
-    people.add([1.0], [0], batch=0)
-    people.add_rows(np.ones((1, ITEMS)), batch=0)
+    users = stored()
+    users.add([0.5], [0], batch=0)
+    release = users.around(0, [1], WIDE, [1], full(), secret())
+    users.add([1.0], [0], batch=0)
+    users.add_rows(np.ones((1, ITEMS)), batch=0)
     assert release.publish([(0, np.full((2, 1), 0.5))], secret())[0].tolist() == [512, 0, 0, 0]
-    with pytest.raises(InvalidInput, match="entries of 1 people, and 0"):
-        next(gains_around(Room(ITEMS), [], release.people.starts, release.people.items, [1]))
+    with pytest.raises(InvalidInput, match="entries of 1 users, and 0"):
+        next(gains_around(Room(ITEMS), [], release.users.starts, release.users.items, [1]))
 
 
 @pytest.mark.parametrize("slate", [[0, 0], [ITEMS], [-2], [0, EMPTY_SLOT, 0]])
 def test_a_slate_that_is_none_is_refused_before_anything_is_paid(slate: list[int]) -> None:
-    people = stored()
+    users = stored()
     with pytest.raises(InvalidInput, match="slate"):
-        people.around(0, [1], WIDE, slate, full(), secret())
-    assert not people.ledger.charges
+        users.around(0, [1], WIDE, slate, full(), secret())
+    assert not users.ledger.charges

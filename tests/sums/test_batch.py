@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from diminuendo import SeededCoins
+from diminuendo import SeededSource
 from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.budget import Budget
@@ -33,9 +33,9 @@ def test_cells_are_wide_enough_for_whoever_came() -> None:
         return PrivateSum(6, schedule=equal(99, 2), clip=clip, **named)
 
     total = sum_()
-    for people in range(1, 4):
+    for users in range(1, 4):
         total.add([1.0], [2])
-        assert total._cells.entries().tolist() == [0, 0, people << 29, 0, 0, 0]
+        assert total._cells.entries().tolist() == [0, 0, users << 29, 0, 0, 0]
     assert total._cells.array.dtype == np.int32
     total.add_rows(sparse.csr_array(np.eye(6)[[2, 3, 3, 3, 3, 3]]))
     assert total._cells.array.dtype == np.int64
@@ -61,7 +61,7 @@ def test_cells_are_wide_enough_for_whoever_came() -> None:
 def test_whoever_pours_is_counted() -> None:
     more: dict[str, Any] = {"cost": BUDGET.share(), "ledger": Ledger(BUDGET)}
     total = PrivateSum(SIZE, schedule=equal(ROUNDS, 4), clip=Clip(bound=1.5), **more)
-    secret = SecretRandomness(SeededCoins(1))
+    secret = SecretRandomness(SeededSource(1))
     with total.compiled_access(30, batch=0) as into:
         assert into is not None
         assert into.rule == total.clip.rule
@@ -71,8 +71,8 @@ def test_whoever_pours_is_counted() -> None:
     with pytest.raises(InvalidInput, match="More than the 40"), total.compiled_access(11):
         raise AssertionError("nobody gets this far")
     total.release(secret)
-    with total.compiled_access(5, batch=0) as late:
-        assert late is None
+    with total.compiled_access(5, batch=0) as delay:
+        assert delay is None
     with total.compiled_access(10, batch=1) as into:
         assert into is not None
     with pytest.raises(InvalidInput, match="batch"), total.compiled_access(1, batch=99):

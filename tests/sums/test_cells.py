@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diminuendo import SystemCoins
+from diminuendo import SystemSource
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
@@ -35,7 +35,7 @@ from tests.kit.hostile_contexts import (
     columns_of,
     without_noise,
 )
-from tests.kit.stored import PeopleByHand
+from tests.kit.stored import UsersByHand
 
 ITEMS = 3
 KNOWN = Contexts(country=["DE", "FR", "IT"], hour=2)
@@ -44,10 +44,10 @@ TICKS = Clip().ticks
 NOTHING = KNOWN.type_of(None)
 
 
-def stored(ledger: Ledger | None = None, contexts: Contexts = KNOWN, **options: object) -> PeopleByHand:
+def stored(ledger: Ledger | None = None, contexts: Contexts = KNOWN, **options: object) -> UsersByHand:
     columns = columns_of(contexts)
     made = {"schedule": Schedule((10, 20, 30)), "ledger": ledger or Ledger(BUDGET), "columns": columns}
-    return PeopleByHand(ITEMS, **(made | options))
+    return UsersByHand(ITEMS, **(made | options))
 
 
 def focus(cells: tuple[int, ...] = (100, 200), counts: tuple[int, ...] = (30, 40)) -> SharedFocus:
@@ -57,19 +57,19 @@ def focus(cells: tuple[int, ...] = (100, 200), counts: tuple[int, ...] = (30, 40
 
 @pytest.fixture
 def secret() -> SecretRandomness:
-    return SecretRandomness(SystemCoins())
+    return SecretRandomness(SystemSource())
 
 
 # What is published.
 
 
-def test_a_person_is_in_one_cell_of_each_column_with_all_that_she_says(secret: SecretRandomness) -> None:
-    people = stored()
-    people.add([0.5, 0.25], [0, 2], batch=0, kind=KNOWN.type_of({"country": "FR", "hour": 1}))
-    people.add([0.5], [1], batch=1, kind=KNOWN.type_of({"country": "IT"}))
-    people.add([1.0], [1], batch=1)
+def test_a_user_is_in_one_cell_of_each_column_with_all_that_she_says(secret: SecretRandomness) -> None:
+    users = stored()
+    users.add([0.5, 0.25], [0, 2], batch=0, kind=KNOWN.type_of({"country": "FR", "hour": 1}))
+    users.add([0.5], [1], batch=1, kind=KNOWN.type_of({"country": "IT"}))
+    users.add([1.0], [1], batch=1)
     with without_noise():
-        chain, cells = people.in_contexts(0, [3, 5], SIGMAS, focus(), secret)
+        chain, cells = users.in_contexts(0, [3, 5], SIGMAS, focus(), secret)
         countries, hours = (cells.cells(column, secret) for column in range(2))
         counted = [cells.counts(column, secret) for column in range(2)]
         whole = chain.singles(secret)
@@ -106,14 +106,14 @@ def test_what_has_no_share_is_not_published(secret: SecretRandomness) -> None:
         chain.singles(secret)
 
 
-def test_people_of_each_type_have_a_chain_and_a_question_is_published_once(secret: SecretRandomness) -> None:
+def test_users_of_each_type_have_a_chain_and_a_question_is_published_once(secret: SecretRandomness) -> None:
     """Types that part and come to the same set again are one question afterwards; who has no item is not asked."""
     one = Contexts(group=3)
-    people = stored(contexts=one)
+    users = stored(contexts=one)
     for kind in range(4):
-        people.add([0.25, 0.5, 0.125], batch=0, kind=kind)
+        users.add([0.25, 0.5, 0.125], batch=0, kind=kind)
     with without_noise():
-        chain, _ = people.in_contexts(0, [1], SIGMAS, focus((50,), (0,)), secret)
+        chain, _ = users.in_contexts(0, [1], SIGMAS, focus((50,), (0,)), secret)
         chain.singles(secret)
         nothing = np.zeros(4 * ITEMS)
         keep = np.tile([0.25, 0.5, 0.125], 4)
@@ -182,16 +182,16 @@ def test_shares_that_are_too_much_are_refused_by_their_sum() -> None:
 
 
 def test_the_charge_is_that_of_a_release_without_contexts(secret: SecretRandomness) -> None:
-    plain = PeopleByHand(ITEMS, schedule=Schedule((10, 20, 30)), ledger=Ledger(BUDGET))
+    plain = UsersByHand(ITEMS, schedule=Schedule((10, 20, 30)), ledger=Ledger(BUDGET))
     plain.release(0, [3, UNIT], SIGMAS)
     one, other = stored(), stored()
     one.in_contexts(0, [3, UNIT], SIGMAS, focus(), secret)
     other.around_in_contexts(0, [3, UNIT], SIGMAS, [0, 2], focus()._replace(singles=0), secret)
-    costs = [people.ledger.cost_of("people-000000") for people in (plain, one, other)]
+    costs = [users.ledger.cost_of("users-000000") for users in (plain, one, other)]
     assert costs[0] == costs[1] == costs[2]
 
 
-# What people can move.
+# What users can move.
 
 
 def one_item(kind: int, item: int, gain: float) -> Version:
@@ -201,7 +201,7 @@ def one_item(kind: int, item: int, gain: float) -> Version:
 
 @pytest.mark.parametrize("around", [False, True])
 @pytest.mark.parametrize("private", [False, True])
-def test_two_people_can_move_all_that_is_charged(private: bool, around: bool) -> None:
+def test_two_users_can_move_all_that_is_charged(private: bool, around: bool) -> None:
     """The price is not idle: another item, and where contexts are private another value of the column."""
     contexts = Contexts(group=2, private=private)
     left, counts = SHARES - 300 - 100 * private, 100 * private
@@ -256,13 +256,13 @@ def test_who_is_asked_along_two_chains_would_move_more() -> None:
 
 def test_what_was_drawn_is_not_drawn_again(tmp_path: Path, secret: SecretRandomness) -> None:
     result = []
-    for life in range(2):  # other people, another focus: what was kept is what counts
+    for incarnation in range(2):  # other users, another focus: what was kept is what counts
         with Ledger.open(tmp_path / "people.ledger", BUDGET) as ledger:
-            people = stored(ledger)
-            if life:
-                people.add([1.0, 1.0, 1.0], batch=0, kind=5)
-            given_ = focus() if life == 0 else focus((300, 0), (0, 0))
-            chain, cells = people.in_contexts(0, [UNIT], SIGMAS, given_, secret)
+            users = stored(ledger)
+            if incarnation:
+                users.add([1.0, 1.0, 1.0], batch=0, kind=5)
+            given_ = focus() if incarnation == 0 else focus((300, 0), (0, 0))
+            chain, cells = users.in_contexts(0, [UNIT], SIGMAS, given_, secret)
             result.append(
                 (
                     cells.deviations,
@@ -272,7 +272,7 @@ def test_what_was_drawn_is_not_drawn_again(tmp_path: Path, secret: SecretRandomn
                     chain.row_by_type(np.array([0] * 6 + [1] * 6), np.ones(len(chain.items)), secret),
                 )
             )
-            if life == 0:
+            if incarnation == 0:
                 assert cells.cells(1, secret) is not None
             else:
                 assert not chain.goes_on(), "rows that were not drawn before are not drawn now"
@@ -311,7 +311,7 @@ def test_what_was_lost_before_a_crash_is_not_lost_again_after_it() -> None:
     ]
     with without_noise():
         result = [
-            hostile.ratio(*(hostile.across_a_crash(plan, lives, seed) for lives in worlds))
+            hostile.ratio(*(hostile.across_a_crash(plan, incarnations, seed) for incarnations in worlds))
             for seed in range(40)
         ]
     assert 0.99 < max(result) <= 1
@@ -335,31 +335,31 @@ def test_what_was_bought_with_other_columns_or_as_an_around_is_refused(
     with Ledger.open(tmp_path / "people.ledger", BUDGET) as ledger:
         stored(ledger).in_contexts(0, [UNIT], SIGMAS, focus(), secret)
     with Ledger.open(tmp_path / "people.ledger", BUDGET) as ledger:
-        people = stored(ledger)
+        users = stored(ledger)
         with pytest.raises(InvalidInput, match="something else"):
-            people.around_in_contexts(0, [UNIT], SIGMAS, [0, 1], focus()._replace(singles=0), secret)
+            users.around_in_contexts(0, [UNIT], SIGMAS, [0, 1], focus()._replace(singles=0), secret)
     with Ledger.open(tmp_path / "people.ledger", BUDGET) as ledger:
-        people = stored(ledger, Contexts(country=["DE", "FR"]))
+        users = stored(ledger, Contexts(country=["DE", "FR"]))
         with pytest.raises(InvalidInput, match="something else"):
-            people.in_contexts(0, [UNIT], SIGMAS, focus((100,), (30,)), secret)
+            users.in_contexts(0, [UNIT], SIGMAS, focus((100,), (30,)), secret)
 
 
 def test_who_is_kept_has_their_type_after_others_are_forgotten(secret: SecretRandomness) -> None:
-    people = stored()
+    users = stored()
     for batch, kind in ((0, 11), (1, 4), (1, 7)):
-        people.add([1.0], [batch], batch=batch, kind=kind)
-    people.forget(1)
+        users.add([1.0], [batch], batch=batch, kind=kind)
+    users.forget(1)
     with without_noise():
-        _, cells = people.in_contexts(1, [1, 1], SIGMAS, focus(), secret)
+        _, cells = users.in_contexts(1, [1, 1], SIGMAS, focus(), secret)
         counted = cells.counts(0, secret)
     values = KNOWN.values_of(np.array([4, 7]))[:, 0]
     assert counted is not None
     assert counted.tolist() == [TICKS * int((values == value).sum()) for value in range(3)]
 
 
-def test_with_contexts_people_could_overflow_sooner() -> None:
+def test_with_contexts_users_could_overflow_sooner() -> None:
     wide = Clip(bound=64.0)
     most = ROOM // (wide.largest * UNIT)
-    assert PeopleByHand(1, schedule=Schedule((most,)), ledger=Ledger(BUDGET), clip=wide).n_types == 1
+    assert UsersByHand(1, schedule=Schedule((most,)), ledger=Ledger(BUDGET), clip=wide).n_types == 1
     with pytest.raises(InvalidInput, match="overflow"):  # counts are in units of the whole bound
         stored(schedule=Schedule((most,)), clip=wide)

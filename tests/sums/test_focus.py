@@ -1,4 +1,4 @@
-"""Focus: whatever is weighed by it, two people move a release by no more than was charged; and it is kept with it."""
+"""Focus: whatever is weighed by it, two users move a release by no more than was charged; and it is kept with it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diminuendo import SystemCoins
+from diminuendo import SystemSource
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import NormalColumns
@@ -23,7 +23,7 @@ from diminuendo.sums.chains.cost import UNIT, cost_of_one, deviation_for, split_
 from diminuendo.sums.chains.focus import FULL, SHARES, Focus
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Ints
-from tests.kit.stored import HandChain, PeopleByHand
+from tests.kit.stored import HandChain, UsersByHand
 from tests.sums.test_stored import ITEMS, WIDE, secret, stored, vectors
 
 BUDGET = Budget(1.0, 1e-6)
@@ -55,7 +55,7 @@ def squared(shift: Ints, sigma: float) -> Fraction:
 
 
 def charged(ledger: Ledger, name: str, batch: int = 0) -> Fraction:
-    """What people of a batch pay for what was bought under a name, as squares."""
+    """What users of a batch pay for what was bought under a name, as squares."""
     event = ledger.cost_of(name)
     assert isinstance(event, NormalColumns)
     return Fraction(event.squares[batch])
@@ -72,13 +72,13 @@ def along(release: HandChain, chain: Iterable[int], later: Iterable[Any]) -> lis
 
 
 def moved(one: Iterable[tuple[Ints, float]], other: Iterable[tuple[Ints, float]]) -> Fraction:
-    """By how much two people move the same publications."""
+    """By how much two users move the same publications."""
     pairs = list(zip(one, other, strict=True))
     assert all(sigma == same for (_, sigma), (_, same) in pairs)
     return sum((squared(a - b, sigma) for (a, sigma), (b, _) in pairs), Fraction(0))
 
 
-# What people can move.
+# What users can move.
 
 
 @settings(deadline=None, max_examples=200)
@@ -91,7 +91,7 @@ def moved(one: Iterable[tuple[Ints, float]], other: Iterable[tuple[Ints, float]]
     focus=foci,
     planned=st.sampled_from([WIDE, UNEVEN]),
 )
-def test_hostile_people_move_a_release_in_any_focus_by_no_more_than_is_charged(
+def test_hostile_users_move_a_release_in_any_focus_by_no_more_than_is_charged(
     one: Any,
     other: Any,
     chain: list[int],
@@ -103,15 +103,13 @@ def test_hostile_people_move_a_release_in_any_focus_by_no_more_than_is_charged(
     result = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
-        for person, later in (one, other):
-            people = stored(clip=clip)
-            people.add(person, np.arange(ITEMS), batch=0)
-            release = people.focused(0, [weight], planned, focus, secret())
+        for user, later in (one, other):
+            users = stored(clip=clip)
+            users.add(user, np.arange(ITEMS), batch=0)
+            release = users.focused(0, [weight], planned, focus, secret())
             result.append(along(release, chain, later))
     shifts = squared_shifts(ITEMS, clip)
-    assert (
-        moved(*result) <= weight**2 * cost_of_one(shifts, planned) <= charged(people.ledger, "people-000000")
-    )
+    assert moved(*result) <= weight**2 * cost_of_one(shifts, planned) <= charged(users.ledger, "users-000000")
     for published in result:
         assert min(part.min() for part, _ in published) >= 0
         assert (
@@ -126,44 +124,44 @@ def test_hostile_people_move_a_release_in_any_focus_by_no_more_than_is_charged(
     )
 
 
-def test_two_people_can_move_all_that_is_charged_whatever_the_share(bare: None) -> None:
+def test_two_users_can_move_all_that_is_charged_whatever_the_share(bare: None) -> None:
     """The price is not idle: she wants an item in focus, which is lost at the first row, or another one to the end."""
     for singles in (1, 300, SHARES - 1):
         result = []
         for item, later in ((0, 0.0), (1, 1.0)):
-            people = stored()
-            people.add([1.0], [item], batch=0)
+            users = stored()
+            users.add([1.0], [item], batch=0)
             focus = Focus(np.array([FULL, FULL, 1, 1]), singles)
-            result.append(along(people.focused(0, [UNIT], WIDE, focus, secret()), [2], [[later]]))
-        paid = charged(people.ledger, "people-000000")
+            result.append(along(users.focused(0, [UNIT], WIDE, focus, secret()), [2], [[later]]))
+        paid = charged(users.ledger, "users-000000")
         assert (1 - Fraction(1, 10**12)) * paid < moved(*result) <= paid
 
 
 @settings(deadline=None, max_examples=60)
 @given(
-    persons=st.lists(vectors, min_size=1, max_size=4),
+    user_ids=st.lists(vectors, min_size=1, max_size=4),
     later=st.lists(st.lists(vectors, min_size=4, max_size=4), min_size=3, max_size=3),
     chain=st.permutations(range(ITEMS)).map(lambda order: list(order[:3])),
     clip=st.sampled_from(CLIPS),
 )
 def test_full_focus_says_what_a_release_without_focus_says(
-    persons: list[list[float]], later: list[list[list[float]]], chain: list[int], clip: Clip
+    user_ids: list[list[float]], later: list[list[list[float]]], chain: list[int], clip: Clip
 ) -> None:
     """Bit for bit, at the planned share: half and half, where both parts move alike, have equal deviations."""
     result = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
         for focused in (False, True):
-            people = stored(clip=clip)
-            for number, person in enumerate(persons):
-                people.add(person, np.arange(ITEMS), batch=number % 2)
+            users = stored(clip=clip)
+            for number, user in enumerate(user_ids):
+                users.add(user, np.arange(ITEMS), batch=number % 2)
             one, other = squared_shifts(ITEMS, clip)
             rows = deviation_for(cost_of_one([one], [1e9]), other)
-            gains = [[gain for person in said[: len(persons)] for gain in person] for said in later]
+            gains = [[gain for user in said[: len(user_ids)] for gain in user] for said in later]
             if focused:
-                release = people.focused(0, [3, 2], (1e9, rows), full(), secret())
+                release = users.focused(0, [3, 2], (1e9, rows), full(), secret())
             else:
-                release = people.release(0, [3, 2], (1e9, rows))
+                release = users.release(0, [3, 2], (1e9, rows))
             result.append(along(release, chain, gains))
     for (numbers, sigma), (same, split) in zip(*result, strict=True):
         np.testing.assert_array_equal(numbers, same)
@@ -172,20 +170,20 @@ def test_full_focus_says_what_a_release_without_focus_says(
 
 def test_what_is_in_focus_counts_more(bare: None) -> None:
     """She wants everything, and would be clipped: what is out of focus makes room for what is in it."""
-    people = stored()
-    people.add([1.0] * ITEMS, batch=0)
-    wide = people.focused(0, [1], WIDE, full(), secret()).singles(secret())
-    narrow = people.focused(1, [1], WIDE, Focus(np.array([FULL, 1, 1, 1]), 512), secret()).singles(secret())
+    users = stored()
+    users.add([1.0] * ITEMS, batch=0)
+    wide = users.focused(0, [1], WIDE, full(), secret()).singles(secret())
+    narrow = users.focused(1, [1], WIDE, Focus(np.array([FULL, 1, 1, 1]), 512), secret()).singles(secret())
     assert wide.tolist() == [512] * ITEMS
     assert narrow.tolist() == [1023, 3, 3, 3]
 
 
 def test_rows_are_in_the_focus_of_the_release(bare: None) -> None:
     """What is left of an item is what it would still add, times its weight."""
-    people = stored(clip=Clip(bound=30.0))
-    people.add([0.5, 1.0, 0.25, 0.75], batch=0)
+    users = stored(clip=Clip(bound=30.0))
+    users.add([0.5, 1.0, 0.25, 0.75], batch=0)
     weights = np.array([FULL, 128, 64, 32])
-    chain = people.focused(0, [2], WIDE, Focus(weights, 512), secret())
+    chain = users.focused(0, [2], WIDE, Focus(weights, 512), secret())
     singles = chain.singles(secret())
     np.testing.assert_array_equal(singles, 8 * weights * [0.5, 1.0, 0.25, 0.75])
     row = chain.row(0, [0.25, 0.5, 0.25, 0.5], secret())
@@ -196,11 +194,11 @@ def test_rows_are_in_the_focus_of_the_release(bare: None) -> None:
 # What is kept.
 
 
-def opened(path: Path) -> PeopleByHand:
-    """As after a crash: the same people, on the ledger of the file."""
-    people = stored(ledger=Ledger.open(path / "ledger", BUDGET))
-    people.add([0.5, 0.2, 0.1, 0.0], batch=0)
-    return people
+def opened(path: Path) -> UsersByHand:
+    """As after a crash: the same users, on the ledger of the file."""
+    users = stored(ledger=Ledger.open(path / "ledger", BUDGET))
+    users.add([0.5, 0.2, 0.1, 0.0], batch=0)
+    return users
 
 
 FIRST, OTHER = Focus(np.array([FULL, 128, 64, 1]), 700), Focus(np.array([1, FULL, 2, 3]), 20)
@@ -209,43 +207,43 @@ FIRST, OTHER = Focus(np.array([FULL, 128, 64, 1]), 700), Focus(np.array([1, FULL
 @pytest.mark.parametrize("drawn", [True, False])
 def test_after_a_crash_the_focus_is_the_one_that_was_kept(tmp_path: Path, drawn: bool) -> None:
     """Also where the crash came between keeping it and the first draw; whatever is given then."""
-    source = SecretRandomness(SystemCoins())
-    people = opened(tmp_path)
-    before = people.focused(0, [UNIT], WIDE, FIRST, source)
+    source = SecretRandomness(SystemSource())
+    users = opened(tmp_path)
+    before = users.focused(0, [UNIT], WIDE, FIRST, source)
     singles = before.singles(source) if drawn else None
-    people.ledger.close()
-    people = opened(tmp_path)
-    again = people.focused(0, [UNIT], WIDE, OTHER, source)
+    users.ledger.close()
+    users = opened(tmp_path)
+    again = users.focused(0, [UNIT], WIDE, OTHER, source)
     np.testing.assert_array_equal(again.factors, FIRST.factors)
     assert again.sigmas == before.sigmas
     if singles is not None:
         np.testing.assert_array_equal(again.singles(source), singles)
-    assert len(people.ledger.charges) == 1
-    assert [entry.name for entry in people.ledger.drawn] == ["people-000000.focus", "people-000000.singles"][
+    assert len(users.ledger.charges) == 1
+    assert [entry.name for entry in users.ledger.drawn] == ["people-000000.focus", "people-000000.singles"][
         : 1 + drawn
     ]
-    people.ledger.close()
+    users.ledger.close()
 
 
 def test_a_focus_that_could_not_be_kept_may_be_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was drawn by it."""
-    people = stored()
+    users = stored()
     with monkeypatch.context() as patch:
-        patch.setattr(people.ledger._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+        patch.setattr(users.ledger._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
         with pytest.raises(OSError, match="full"):
-            people.focused(0, [UNIT], WIDE, FIRST, secret())
-    np.testing.assert_array_equal(people.focused(0, [UNIT], WIDE, OTHER, secret()).factors, OTHER.factors)
-    assert len(people.ledger.charges) == 1
+            users.focused(0, [UNIT], WIDE, FIRST, secret())
+    np.testing.assert_array_equal(users.focused(0, [UNIT], WIDE, OTHER, secret()).factors, OTHER.factors)
+    assert len(users.ledger.charges) == 1
 
 
 def test_a_focus_that_is_changed_afterwards_changes_nothing(bare: None) -> None:
-    people = stored()
-    people.add([1.0], [0], batch=0)
+    users = stored()
+    users.add([1.0], [0], batch=0)
     weights = np.full(ITEMS, 128)
-    release = people.focused(0, [1], WIDE, Focus(weights, 512), secret())
+    release = users.focused(0, [1], WIDE, Focus(weights, 512), secret())
     weights[:] = FULL
     assert release.singles(secret()).tolist() == [512, 0, 0, 0]
-    assert people.focused(0, [1], WIDE, full(), secret()).factors.tolist() == [0.5] * ITEMS
+    assert users.focused(0, [1], WIDE, full(), secret()).factors.tolist() == [0.5] * ITEMS
 
 
 # What it costs.
@@ -289,21 +287,21 @@ BAD = [
 
 @pytest.mark.parametrize("focus", BAD, ids=str)
 def test_a_bad_focus_is_refused_before_anything_is_paid(focus: Focus) -> None:
-    people = stored()
+    users = stored()
     with pytest.raises(InvalidInput):
-        people.focused(0, [1], WIDE, focus, secret())
+        users.focused(0, [1], WIDE, focus, secret())
     with pytest.raises(InvalidInput):
-        people.around(0, [1], WIDE, [0, 1], focus, secret())
-    assert not people.ledger.charges
+        users.around(0, [1], WIDE, [0, 1], focus, secret())
+    assert not users.ledger.charges
 
 
 @pytest.mark.parametrize("first", ["chain", "around"])
 def test_what_was_bought_as_a_chain_is_no_around_and_the_other_way_round(first: str) -> None:
-    people = stored()
+    users = stored()
     begin: dict[str, Callable[[int], Any]] = {
-        "chain": lambda number: people.focused(number, [UNIT], WIDE, full(), secret()),
-        "around": lambda number: people.around(number, [UNIT], WIDE, [0, 1], full(), secret()),
-        "longer around": lambda number: people.around(number, [UNIT], WIDE, [0, 1, 2], full(), secret()),
+        "chain": lambda number: users.focused(number, [UNIT], WIDE, full(), secret()),
+        "around": lambda number: users.around(number, [UNIT], WIDE, [0, 1], full(), secret()),
+        "longer around": lambda number: users.around(number, [UNIT], WIDE, [0, 1, 2], full(), secret()),
     }
     begin[first](0)
     others = {"chain": ["around"], "around": ["chain", "longer around"]}[first]
@@ -311,4 +309,4 @@ def test_what_was_bought_as_a_chain_is_no_around_and_the_other_way_round(first: 
         with pytest.raises(InvalidInput, match="bought for something else"):
             begin[other](0)
     begin[others[0]](1)
-    assert len(people.ledger.charges) == 2
+    assert len(users.ledger.charges) == 2

@@ -9,13 +9,13 @@ import pytest
 from scipy import stats
 
 from diminuendo.errors import InvalidInput
-from diminuendo.randomness import PublicCoins, SecretRandomness, SeededCoins
+from diminuendo.randomness import PublicSource, SecretRandomness, SeededSource
 from diminuendo.sums.gamma_tree import GammaTree, node_scale
 from tests.kit.statistics import ALPHA, assert_follows, assert_rejects
 
 
 def secret(seed: int = 1, size: int = 1 << 12) -> SecretRandomness:
-    return SecretRandomness(SeededCoins(seed), size=size)
+    return SecretRandomness(SeededSource(seed), size=size)
 
 
 def test_without_noise_it_is_the_running_sum() -> None:
@@ -107,5 +107,5 @@ def test_doors() -> None:
     with pytest.raises(InvalidInput, match="copies, size"):
         tree.add(np.zeros(6), secret())
     with pytest.raises(InvalidInput, match="SecretRandomness"):
-        tree.add(np.zeros((2, 3)), PublicCoins(SeededCoins(1)))  # type: ignore[arg-type]
+        tree.add(np.zeros((2, 3)), PublicSource(SeededSource(1)))  # type: ignore[arg-type]
     assert repr(tree) == "<GammaTree: 2 x 3 numbers, 0 of 5 steps>"

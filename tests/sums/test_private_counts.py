@@ -11,28 +11,28 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from diminuendo import SeededCoins, SystemCoins
+from diminuendo import SeededSource, SystemSource
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness import PublicCoins, SecretRandomness, noise
+from diminuendo.randomness import PublicSource, SecretRandomness, noise
 from diminuendo.sums.private_counts import LARGEST_SENSITIVITY, ExactCounts, PrivateCounts
 from diminuendo.types import Floats, Ints
 from tests.kit.statistics import assert_follows, assert_rejects
 
 EPSILON = 0.7
 Answer: TypeAlias = tuple[list[int], list[int]] | None
-"""Cells and ticks that one person adds; None: she did not answer."""
+"""Cells and ticks that one user adds; None: she did not answer."""
 NO_ANSWER: Answer = None
 
 
 def secret(seed: int = 0) -> SecretRandomness:
-    return SecretRandomness(SeededCoins(seed))
+    return SecretRandomness(SeededSource(seed))
 
 
 def system() -> SecretRandomness:
-    return SecretRandomness(SystemCoins())
+    return SecretRandomness(SystemSource())
 
 
 def pure(epsilon: float = EPSILON) -> Ledger:
@@ -67,7 +67,7 @@ Covered: TypeAlias = tuple[tuple[int, Fraction], ...]
 def covered(
     answer: Answer, sensitivity: list[int], ticks: int, bare: list[tuple[list[int], float]]
 ) -> Covered:
-    """What is published where everybody else says the same and one person says this."""
+    """What is published where everybody else says the same and one user says this."""
     counts = fresh(ticks)
     counts.open(sensitivity)
     counts.add([0, len(sensitivity) - 1], [1, 1])
@@ -106,7 +106,7 @@ def worst(
 
 HOSTILE = [-7, 0, 1, 2, 3, 4, 10**9, np.iinfo(np.int64).max, np.iinfo(np.int64).min]
 YES_OR_NO: list[Answer] = [NO_ANSWER, ([1], [0]), ([1], [1])]
-PAYOFF: list[Answer] = [NO_ANSWER, *(([1], [said]) for said in HOSTILE)]
+REWARD: list[Answer] = [NO_ANSWER, *(([1], [said]) for said in HOSTILE)]
 WHICH: list[Answer] = [NO_ANSWER, *(([cell], [1]) for cell in (1, 2, 3))]
 MANY: list[Answer] = [NO_ANSWER, *(([cell], [said]) for cell in (1, 2) for said in HOSTILE)]
 
@@ -118,11 +118,11 @@ BELOW = 2**-50
     ("answers", "sensitivity", "ticks"),
     [
         (YES_OR_NO, [2, 1, 2], 1),
-        (PAYOFF, [1, 1], 3),
+        (REWARD, [1, 1], 3),
         (WHICH, [1, 2, 2, 2], 1),
         (MANY, [1, 2, 2], 2),
     ],
-    ids=["yes or no", "payoff", "which", "which, in ticks"],
+    ids=["yes or no", "reward", "which", "which, in ticks"],
 )
 def test_answers_cost_what_is_charged_and_no_less(
     answers: list[Answer], sensitivity: list[int], ticks: int, bare: list[tuple[list[int], float]]
@@ -139,7 +139,7 @@ def test_that_somebody_answered_which_costs_half(bare: list[tuple[list[int], flo
 
 
 def test_two_questions_of_one_answer_cost_more(bare: list[tuple[list[int], float]]) -> None:
-    """Why a person is asked one thing only: whether she clicked, and which slot, are one and a half together."""
+    """Why a user is asked one thing only: whether she clicked, and which slot, are one and a half together."""
     both: list[Answer] = [NO_ANSWER, *(([0, cell], [1, 1]) for cell in (1, 2))]
     assert 1.5 - BELOW < worst(both, [1, 2, 2], 1, bare) <= 1.5
 
@@ -154,7 +154,7 @@ def test_noise_of_too_small_a_scale_would_be_seen(
     monkeypatch.setattr(
         PrivateCounts, "scale", lambda counts, sensitivity: right(counts, sensitivity) / counts.ticks
     )
-    assert worst(PAYOFF, [1, 1], 3, bare) > 3 - BELOW
+    assert worst(REWARD, [1, 1], 3, bare) > 3 - BELOW
 
 
 def test_unclipped_answers_would_be_seen(
@@ -321,9 +321,9 @@ def test_seeded_noise_serves_nobody(tmp_path: Path) -> None:
     held.close()
     simulated = pure()
     published(fresh(ledger=simulated), 0, secret())
-    assert not simulated.guarantee().secure_coins
+    assert not simulated.guarantee().secure_rng
     with pytest.raises(InvalidInput, match="SecretRandomness"):
-        published(fresh(), 0, PublicCoins(SystemCoins()))  # type: ignore[arg-type]
+        published(fresh(), 0, PublicSource(SystemSource()))  # type: ignore[arg-type]
 
 
 # At the door, and back from a snapshot.

@@ -1,4 +1,4 @@
-"""Private sums: hostile people move no release by more than was paid for; releases happen once, in order, on time."""
+"""Private sums: hostile users move no release by more than was paid for; releases happen once, in order, on time."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diminuendo import SeededCoins, SystemCoins
+from diminuendo import SeededSource, SystemSource
 from diminuendo.errors import InvalidInput, LedgerDamaged, OverBudget
 from diminuendo.privacy import calibrate
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace, Selections
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness import PublicCoins, SecretRandomness, noise
+from diminuendo.randomness import PublicSource, SecretRandomness, noise
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import Schedule, equal, geometric
@@ -35,7 +35,7 @@ COSTS: list[Cost] = [Gaussian(0.5), Laplace(1.0), ContinuousGaussian(1.0)]
 
 
 def secret(seed: int = 0) -> SecretRandomness:
-    return SecretRandomness(SeededCoins(seed))
+    return SecretRandomness(SeededSource(seed))
 
 
 def ledger_for(cost: Cost) -> Ledger:
@@ -80,33 +80,33 @@ def strategy(request: pytest.FixtureRequest) -> str:
 
 @settings(deadline=None, max_examples=60)
 @given(
-    people=st.lists(hostile, min_size=4, max_size=9),
+    users=st.lists(hostile, min_size=4, max_size=9),
     place=st.integers(0, 3),
     other=hostile,
     releases=st.integers(1, 9),
     clip=st.sampled_from([Clip(), Clip(signed=True, ticks=50), Clip("l1", ticks=1 << 20), Clip(bound=9.0)]),
 )
-def test_hostile_people_move_the_releases_by_no_more_than_is_charged(
+def test_hostile_users_move_the_releases_by_no_more_than_is_charged(
     strategy: str,
-    people: list[list[float]],
+    users: list[list[float]],
     place: int,
     other: list[float],
     releases: int,
     clip: Clip,
 ) -> None:
-    """All releases of a run, for two inputs that differ in one person: the exact shifts against the stated ones."""
+    """All releases of a run, for two inputs that differ in one user: the exact shifts against the stated ones."""
     runs = []
-    for stream in (people, [*people[:place], other, *people[place + 1 :]]):
+    for stream in (users, [*users[:place], other, *users[place + 1 :]]):
         total = fresh(strategy, releases, clip=clip)
         rows = []
         for b in range(releases):
-            for number, person in enumerate(stream[b::releases]):
+            for number, user in enumerate(stream[b::releases]):
                 if number % 3 == 0:
-                    total.add(person)
+                    total.add(user)
                 elif number % 3 == 1:
-                    total.add(person, range(SIZE))
+                    total.add(user, range(SIZE))
                 else:
-                    total.add_rows(np.array([person]))
+                    total.add_rows(np.array([user]))
             rows.append(total._encoder.encode(total._take()))
         runs.append(np.concatenate(rows).astype(object))
     shift = runs[0] - runs[1]
@@ -117,7 +117,7 @@ def test_hostile_people_move_the_releases_by_no_more_than_is_charged(
 
 @EVERY
 def test_the_charge_is_attained(strategy: str) -> None:
-    """The bound is no looser than it must be: the first person of all, wanting one thing or another."""
+    """The bound is no looser than it must be: the first user of all, wanting one thing or another."""
     runs = []
     for first in ([1.0, 0, 0], [0, 1.0, 0]):
         total = fresh(strategy, 16)
@@ -177,9 +177,9 @@ def test_without_noise_the_running_sum_comes_out(strategy: str, bare: list[Ints]
     total, exact, rng = fresh(strategy, 10), np.zeros(SIZE), np.random.default_rng(1)
     for _ in range(10):
         for _ in range(rng.integers(0, 4)):
-            person = rng.dirichlet(np.ones(SIZE))
-            total.add(person)
-            exact += np.floor(person * 1024) / 1024
+            user = rng.dirichlet(np.ones(SIZE))
+            total.add(user)
+            exact += np.floor(user * 1024) / 1024
         np.testing.assert_allclose(total.release(secret()), exact, atol=1e-3)
     assert len(bare) == 10
 
@@ -213,7 +213,7 @@ def test_empty_batches_are_released_and_nothing_after_the_last(strategy: str, ba
     assert len(bare) == 3
 
 
-def test_late_people_are_dropped_without_a_word(bare: list[Ints]) -> None:
+def test_late_users_are_dropped_without_a_word(bare: list[Ints]) -> None:
     total = fresh("independent", 3)
     token = total.batch
     total.release(secret())
@@ -236,7 +236,7 @@ def durable(tmp_path: Path, size: int = SIZE) -> tuple[PrivateSum, Ledger]:
 
 
 def system() -> SecretRandomness:
-    return SecretRandomness(SystemCoins())
+    return SecretRandomness(SystemSource())
 
 
 def test_a_release_is_drawn_once_and_paid_for_once(tmp_path: Path) -> None:
@@ -304,13 +304,13 @@ def test_seeded_noise_is_worth_nothing_and_says_so(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="seeded coins protect nobody"):
         total.release(secret())
     total.release(system())
-    assert held.guarantee().secure_coins
+    assert held.guarantee().secure_rng
     held.close()
     simulated = ledger_for(COSTS[0])
     fresh("sqrt-toeplitz", 2, ledger=simulated).release(secret())
-    assert not simulated.guarantee().secure_coins
+    assert not simulated.guarantee().secure_rng
     assert "simulation only" in str(simulated.guarantee())
-    for wrong in (PublicCoins(SystemCoins()), SystemCoins(), None):
+    for wrong in (PublicSource(SystemSource()), SystemSource(), None):
         with pytest.raises(InvalidInput, match="SecretRandomness"):
             fresh("sqrt-toeplitz", 2).release(wrong)  # type: ignore[arg-type]
 
@@ -348,12 +348,12 @@ def test_contributions_to_later_batches_wait_for_their_batch() -> None:
 def test_threads_add_up() -> None:
     total = PrivateSum(2, schedule=equal(800, 1), cost=COSTS[0], ledger=ledger_for(COSTS[0]))
 
-    def work(person: list[float]) -> None:
+    def work(user: list[float]) -> None:
         for _ in range(200):
-            total.add(person)
-            total.add(person, [0, 1])
+            total.add(user)
+            total.add(user, [0, 1])
 
-    threads = [threading.Thread(target=work, args=(person,)) for person in ([1.0, 0.0], [0.0, 1.0])]
+    threads = [threading.Thread(target=work, args=(user,)) for user in ([1.0, 0.0], [0.0, 1.0])]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -393,13 +393,13 @@ def test_a_snapshot_holds_everything(strategy: str, bare: list[Ints]) -> None:
 def test_what_could_overflow_is_refused_beforehand() -> None:
     with pytest.raises(InvalidInput, match="too much by a factor of"):
         fresh("blt", 2, schedule=Schedule((1, 1 << 50)))
-    for people, fits in ((1 << 50, True), ((1 << 50) + 1, False)):  # at most 2^61 inside: 2 * 1024 ticks each
-        assert (2 * people * 1024 <= 1 << 61) == fits
+    for users, fits in ((1 << 50, True), ((1 << 50) + 1, False)):  # at most 2^61 inside: 2 * 1024 ticks each
+        assert (2 * users * 1024 <= 1 << 61) == fits
         if fits:
-            fresh("independent", 1, schedule=Schedule((people,)))
+            fresh("independent", 1, schedule=Schedule((users,)))
         else:
             with pytest.raises(InvalidInput, match="too much by a factor of"):
-                fresh("independent", 1, schedule=Schedule((people,)))
+                fresh("independent", 1, schedule=Schedule((users,)))
     total = fresh("sqrt-toeplitz", 1, schedule=equal(2, 1))
     total.add([0.0] * SIZE)
     total.add([0.0] * SIZE)

@@ -1,4 +1,4 @@
-"""Stored people: all questions of a chain together move by no more than the singles; each release is one chain."""
+"""Stored users: all questions of a chain together move by no more than the singles; each release is one chain."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diminuendo import SeededCoins, SystemCoins
+from diminuendo import SeededSource, SystemSource
 from diminuendo.errors import InvalidInput, LedgerDamaged, OverBudget
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import NormalColumns
@@ -23,7 +23,7 @@ from diminuendo.sums.chains.focus import FULL, Focus
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule, equal
 from diminuendo.types import Ints
-from tests.kit.stored import PeopleByHand
+from tests.kit.stored import UsersByHand
 from tests.sums.test_clip import HOSTILE
 
 ITEMS = 4
@@ -32,13 +32,13 @@ numbers = st.sampled_from(HOSTILE) | st.floats()
 vectors = st.lists(numbers, min_size=ITEMS, max_size=ITEMS)
 
 
-def stored(rounds: int = 9, batches: int = 3, **options: Any) -> PeopleByHand:
+def stored(rounds: int = 9, batches: int = 3, **options: Any) -> UsersByHand:
     made: dict[str, Any] = {"schedule": equal(rounds, batches), "ledger": Ledger(Budget(1.0, 1e-6))}
-    return PeopleByHand(options.pop("n_items", ITEMS), **(made | options))
+    return UsersByHand(options.pop("n_items", ITEMS), **(made | options))
 
 
 def secret(seed: int = 0) -> SecretRandomness:
-    return SecretRandomness(SeededCoins(seed))
+    return SecretRandomness(SeededSource(seed))
 
 
 @pytest.fixture
@@ -47,15 +47,15 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answers(
-    clip: Clip, person: list[float], later: list[list[float]], chain: list[int], weight: int
-) -> tuple[list[Ints], PeopleByHand]:
-    """Everything that is released about one person, without noise."""
-    people = stored(clip=clip)
-    people.add(person, np.arange(ITEMS), batch=0)
-    opened = people.release(0, [weight], WIDE)
+    clip: Clip, user: list[float], later: list[list[float]], chain: list[int], weight: int
+) -> tuple[list[Ints], UsersByHand]:
+    """Everything that is released about one user, without noise."""
+    users = stored(clip=clip)
+    users.add(user, np.arange(ITEMS), batch=0)
+    opened = users.release(0, [weight], WIDE)
     rows = [opened.row(item, gains, secret()) for item, gains in zip(chain, later, strict=True)]
     rows.append(opened.rest(secret()))
-    return [people.release(1, [weight], WIDE).singles(secret()), *rows], people
+    return [users.release(1, [weight], WIDE).singles(secret()), *rows], users
 
 
 @settings(deadline=None, max_examples=200)
@@ -68,12 +68,12 @@ def answers(
         [Clip(), Clip(bound=9.0), Clip(bound=9.0, ceiling=3.0, ticks=100), Clip(ceiling=0.3)]
     ),
 )
-def test_hostile_people_move_a_whole_chain_by_no_more_than_is_charged(
+def test_hostile_users_move_a_whole_chain_by_no_more_than_is_charged(
     one: Any, other: Any, chain: list[int], weight: int, clip: Clip
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
-        result = [answers(clip, person, later, chain, weight) for person, later in (one, other)]
+        result = [answers(clip, user, later, chain, weight) for user, later in (one, other)]
     for released, _ in result:
         for row in released:
             assert row.min() >= 0
@@ -88,17 +88,17 @@ def test_hostile_people_move_a_whole_chain_by_no_more_than_is_charged(
     assert sum((shift**2).sum() for shift in shifts[1:]) <= weight**2 * squares[1]
 
 
-def test_two_people_may_lose_at_different_steps(bare: None) -> None:
+def test_two_users_may_lose_at_different_steps(bare: None) -> None:
     """Why rows are charged for twice the square of an entry although entries are not negative."""
     clip = Clip(bound=9.0)
     now = [1.0] * ITEMS
     for chain in ([0, 1],):
-        one, people = answers(clip, now, [[0.0] * ITEMS, [0.0] * ITEMS], chain, 1)
+        one, users = answers(clip, now, [[0.0] * ITEMS, [0.0] * ITEMS], chain, 1)
         other, _ = answers(clip, now, [now, [0.0] * ITEMS], chain, 1)
     moved = sum(((a - b) ** 2).sum() for a, b in zip(one[1:], other[1:], strict=True))
     assert moved == 2 * 3 * 1024**2  # all entries but the first item, which joins at once
-    assert moved > people.clip.sensitivity_squared(ITEMS) * 3 / 4
-    assert moved <= squared_shifts(people.n_items, people.clip)[1]
+    assert moved > users.clip.sensitivity_squared(ITEMS) * 3 / 4
+    assert moved <= squared_shifts(users.n_items, users.clip)[1]
 
 
 def test_without_the_running_minimum_a_chain_could_say_too_much(bare: None) -> None:
@@ -109,11 +109,11 @@ def test_without_the_running_minimum_a_chain_could_say_too_much(bare: None) -> N
 
 @pytest.mark.parametrize("ceiling", [1.0, 3.0])
 def test_a_chain_of_gains_is_what_it_should_be(bare: None, ceiling: float) -> None:
-    """Two people with overlapping wants: singles minus rows are the weighted gains after the chain."""
-    people = stored(2, 2, clip=Clip(bound=30.0, ceiling=ceiling))
-    people.add(ceiling * np.array([0.5, 0.0, 0.25, 0.0]), batch=0)
-    people.add([0.5 * ceiling, ceiling], [1, 2], batch=1)
-    chain, unit = people.release(0, [2, 3], WIDE), 1024 * ceiling
+    """Two users with overlapping wants: singles minus rows are the weighted gains after the chain."""
+    users = stored(2, 2, clip=Clip(bound=30.0, ceiling=ceiling))
+    users.add(ceiling * np.array([0.5, 0.0, 0.25, 0.0]), batch=0)
+    users.add([0.5 * ceiling, ceiling], [1, 2], batch=1)
+    chain, unit = users.release(0, [2, 3], WIDE), 1024 * ceiling
     singles = chain.singles(secret())
     np.testing.assert_array_equal(singles, unit * np.array([1.0, 1.5, 0.5 + 3.0, 0.0]))
     assert chain.items.tolist() == [0, 2, 1, 2]
@@ -129,29 +129,29 @@ def test_a_chain_of_gains_is_what_it_should_be(bare: None, ceiling: float) -> No
 
 
 def test_each_batch_pays_for_itself_before_anything_is_drawn() -> None:
-    people = stored()
+    users = stored()
     weights = np.array([[UNIT, 0], [0, UNIT]])
-    sigmas = people.sigmas(weights, people.ledger.budget.share(), singles=0.3)  # type: ignore[arg-type]
-    people.release(0, [UNIT], sigmas)
-    (charge,) = people.ledger.charges
+    sigmas = users.sigmas(weights, users.ledger.budget.share(), singles=0.3)  # type: ignore[arg-type]
+    users.release(0, [UNIT], sigmas)
+    (charge,) = users.ledger.charges
     exact = sum(Fraction(2 * 1024**2 * UNIT**2) / Fraction(sigma) ** 2 for sigma in sigmas)
     assert isinstance(charge.event, NormalColumns)
     assert float(exact) * (1 + 1e-12) > charge.event.squares[0] >= exact
-    assert exact / 2 > 0.999999 * people.ledger.budget.limit, "zCDP is half the square"
+    assert exact / 2 > 0.999999 * users.ledger.budget.limit, "zCDP is half the square"
     with pytest.raises(OverBudget):
-        people.release(1, [1, UNIT], sigmas)
-    begun = people.release(1, [0, UNIT], sigmas)
-    again = people.release(
+        users.release(1, [1, UNIT], sigmas)
+    begun = users.release(1, [0, UNIT], sigmas)
+    again = users.release(
         1, [0, UNIT], sigmas
     )  # as after a failure: charged for once, and one of them goes on
-    assert len(people.ledger.charges) == 2
+    assert len(users.ledger.charges) == 2
     with pytest.raises(InvalidInput, match="begun again"):
         begun.singles(secret())
     again.singles(secret())
 
 
-def test_batches_of_other_schedules_are_other_people(tmp_path: Path) -> None:
-    """One person is in another batch of each: what she pays adds up, in one process and after it."""
+def test_batches_of_other_schedules_are_other_users(tmp_path: Path) -> None:
+    """One user is in another batch of each: what she pays adds up, in one process and after it."""
     apart = [Schedule((end, 4)) for end in (1, 2, 3)]
     first = stored(schedule=apart[0], ledger=Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6)))
     sigmas = first.sigmas(np.array([[UNIT, UNIT]]), first.ledger.budget.share(0.6))  # type: ignore[arg-type]
@@ -178,44 +178,44 @@ def test_two_stores_on_one_ledger_pay_side_by_side() -> None:
 
 
 def test_a_chain_goes_on_after_a_crash_as_it_began(tmp_path: Path) -> None:
-    source = SecretRandomness(SystemCoins())
+    source = SecretRandomness(SystemSource())
 
-    def begin() -> tuple[Any, PeopleByHand]:
-        people = stored(ledger=Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6)))
-        people.add([0.5, 0.2, 0.1, 0.0], batch=0)
-        return people.release(3, [UNIT], WIDE), people
+    def begin() -> tuple[Any, UsersByHand]:
+        users = stored(ledger=Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6)))
+        users.add([0.5, 0.2, 0.1, 0.0], batch=0)
+        return users.release(3, [UNIT], WIDE), users
 
-    chain, people = begin()
+    chain, users = begin()
     drawn = chain.singles(source), chain.row(0, np.zeros(3), source)
-    spent = people.ledger.spent()
-    people.ledger.close()
-    again, people = begin()
-    assert people.ledger.spent() == spent
+    spent = users.ledger.spent()
+    users.ledger.close()
+    again, users = begin()
+    assert users.ledger.spent() == spent
     np.testing.assert_array_equal(again.singles(source), drawn[0])
     np.testing.assert_array_equal(again.row(0, np.ones(3), source), drawn[1])
     with pytest.raises(InvalidInput, match="interrupted"):  # what was lost before is not known any more
         again.row(1, np.ones(3), source)
-    people.ledger.close()
-    other, people = begin()
+    users.ledger.close()
+    other, users = begin()
     with pytest.raises(InvalidInput, match="one release is one chain"):
         other.row(1, np.zeros(3), source)
-    people.ledger.close()
+    users.ledger.close()
     for kept in (tmp_path / "ledger.releases").glob("*"):
         kept.unlink()
-    lost, people = begin()
+    lost, users = begin()
     with pytest.raises(LedgerDamaged, match="not drawn again"):
         lost.singles(source)
-    people.ledger.close()
+    users.ledger.close()
     with pytest.raises(InvalidInput, match="something else"):
         stored(ledger=Ledger.open(tmp_path / "ledger")).release(3, [UNIT - 1], WIDE)
 
 
 def test_a_row_that_could_not_be_kept_may_be_tried_again(bare: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    people = stored()
-    people.add([0.5, 0.2, 0.1, 0.0], batch=0)
-    chain = people.release(0, [1], WIDE)
+    users = stored()
+    users.add([0.5, 0.2, 0.1, 0.0], batch=0)
+    chain = users.release(0, [1], WIDE)
     with monkeypatch.context() as patch:
-        patch.setattr(people.ledger._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+        patch.setattr(users.ledger._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
         with pytest.raises(OSError, match="full"):
             chain.row(0, np.zeros(3), secret())
     assert chain.row(0, np.zeros(3), secret())[0] == 512
@@ -223,9 +223,9 @@ def test_a_row_that_could_not_be_kept_may_be_tried_again(bare: None, monkeypatch
 
 def test_the_rest_is_what_rows_left_and_comes_last(bare: None) -> None:
     """Singles are the rows and the rest; nothing is asked after it, and it is asked once."""
-    people = stored()
-    people.add([0.5, 0.3, 0.2, 0.1], np.arange(ITEMS), batch=0)
-    chain = people.release(0, [UNIT], WIDE)
+    users = stored()
+    users.add([0.5, 0.3, 0.2, 0.1], np.arange(ITEMS), batch=0)
+    chain = users.release(0, [UNIT], WIDE)
     singles = chain.singles(secret())
     rows = [
         chain.row(item, gains, secret()) for item, gains in ((0, [0, 0.3, 0.1, 0.05]), (2, [0, 0.1, 0, 0.05]))
@@ -244,79 +244,79 @@ def test_a_chain_that_is_known_in_part_says_no_more(tmp_path: Path) -> None:
     """What was drawn before a crash and is not asked for again was drawn all the same: what would have to agree with
     it is not drawn. Rows and a rest that do not know of each other could add up to more than the singles.
     """
-    source = SecretRandomness(SystemCoins())
+    source = SecretRandomness(SystemSource())
 
-    def begin(number: int) -> tuple[Any, PeopleByHand]:
-        people = stored(ledger=Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6)))
-        people.add([0.5, 0.2, 0.1, 0.0], batch=0)
-        return people.release(number, [UNIT], WIDE), people
+    def begin(number: int) -> tuple[Any, UsersByHand]:
+        users = stored(ledger=Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6)))
+        users.add([0.5, 0.2, 0.1, 0.0], batch=0)
+        return users.release(number, [UNIT], WIDE), users
 
     for number, drawn, wanted in ((0, "row", "rest"), (1, "rest", "row")):
         ask = {
             "row": lambda chain: chain.row(0, np.zeros(3), source),
             "rest": lambda chain: chain.rest(source),
         }
-        chain, people = begin(number)
+        chain, users = begin(number)
         ask[drawn](chain)
-        people.ledger.close()
-        again, people = begin(number)
+        users.ledger.close()
+        again, users = begin(number)
         assert not again.goes_on(rest=wanted == "rest")
         with pytest.raises(InvalidInput, match="interrupted"):
             ask[wanted](again)
         assert again.goes_on(rest=drawn == "rest")
-        people.ledger.close()
+        users.ledger.close()
 
 
 def test_who_answers_between_two_rows_is_in_neither(bare: None) -> None:
-    people = stored()
-    people.add([0.5, 0.3, 0.2, 0.1], np.arange(ITEMS), batch=0)
-    chain = people.release(0, [UNIT], WIDE)
+    users = stored()
+    users.add([0.5, 0.3, 0.2, 0.1], np.arange(ITEMS), batch=0)
+    chain = users.release(0, [UNIT], WIDE)
     singles = chain.singles(secret())
     row = chain.row(0, [0.0, 0.1, 0.2, 0.1], secret())
-    people.add([0.0, 1.0, 0.0, 0.0], np.arange(ITEMS), batch=0)
+    users.add([0.0, 1.0, 0.0, 0.0], np.arange(ITEMS), batch=0)
     other = chain.row(1, [0.0, 0.0, 0.1, 0.1], secret())
     np.testing.assert_array_equal(chain.rest(secret()), singles - row - other)
-    assert people.release(1, [UNIT], WIDE).singles(secret())[1] > singles[1]
+    assert users.release(1, [UNIT], WIDE).singles(secret())[1] > singles[1]
 
 
-def test_people_of_later_batches_are_not_in_an_earlier_release(bare: None) -> None:
-    people = stored(n_items=2)
-    people.add([1.0, 0.0], batch=0)
-    people.add([0.0, 1.0], batch=1)
-    assert people.release(0, [UNIT], WIDE).singles(secret()).tolist() == [1024 * UNIT, 0]
-    people.add([1.0, 0.0], batch=0)  # late, but to its own batch
-    people.add_rows(np.array([[0.0, 0.5], [0.0, 0.0]]), batch=2)
-    assert people.release(1, [UNIT], WIDE).singles(secret()).tolist() == [2048 * UNIT, 0]
-    assert people.release(2, [1, 10, 100], WIDE).singles(secret()).tolist() == [2048, 10_240 + 51_200]
-    people.forget(before=1)
-    assert people.release(3, [1, 10, 100], WIDE).singles(secret()).tolist() == [0, 10_240 + 51_200]
+def test_users_of_later_batches_are_not_in_an_earlier_release(bare: None) -> None:
+    users = stored(n_items=2)
+    users.add([1.0, 0.0], batch=0)
+    users.add([0.0, 1.0], batch=1)
+    assert users.release(0, [UNIT], WIDE).singles(secret()).tolist() == [1024 * UNIT, 0]
+    users.add([1.0, 0.0], batch=0)  # late, but to its own batch
+    users.add_rows(np.array([[0.0, 0.5], [0.0, 0.0]]), batch=2)
+    assert users.release(1, [UNIT], WIDE).singles(secret()).tolist() == [2048 * UNIT, 0]
+    assert users.release(2, [1, 10, 100], WIDE).singles(secret()).tolist() == [2048, 10_240 + 51_200]
+    users.forget(before=1)
+    assert users.release(3, [1, 10, 100], WIDE).singles(secret()).tolist() == [0, 10_240 + 51_200]
     empty = stored(n_items=2).release(0, [UNIT], WIDE)
     assert empty.singles(secret()).tolist() == [0, 0]
 
 
-def begin(people: PeopleByHand, number: Any, weights: Any, sigmas: tuple[float, float] = WIDE) -> Any:
-    return people.focused(number, weights, sigmas, Focus(np.full(ITEMS, FULL), 512), secret())
+def begin(users: UsersByHand, number: Any, weights: Any, sigmas: tuple[float, float] = WIDE) -> Any:
+    return users.focused(number, weights, sigmas, Focus(np.full(ITEMS, FULL), 512), secret())
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda people: people.admit(1, -1),
-        lambda people: people.admit(1, 3),
-        lambda people: people.admit(1, 0.5),
-        lambda people: people.admit(10, 0),
-        lambda people: begin(people, 0, [UNIT + 1]),
-        lambda people: begin(people, 0, [-1]),
-        lambda people: begin(people, 0, [1.5]),
-        lambda people: begin(people, 0, [float("nan")]),
-        lambda people: begin(people, 0, []),
-        lambda people: begin(people, -1, [1]),
-        lambda people: begin(people, "a", [1]),
-        lambda people: begin(people, 0, [1], (0.0, 1.0)),
-        lambda people: people.release(0, [1], WIDE).row(9, [], secret()),
-        lambda people: people.release(0, [1], WIDE).row("1", [], secret()),
-        lambda people: stored(schedule=Schedule((1 << 55,))),
-        lambda people: stored(clip=Clip("l1")),
+        lambda users: users.admit(1, -1),
+        lambda users: users.admit(1, 3),
+        lambda users: users.admit(1, 0.5),
+        lambda users: users.admit(10, 0),
+        lambda users: begin(users, 0, [UNIT + 1]),
+        lambda users: begin(users, 0, [-1]),
+        lambda users: begin(users, 0, [1.5]),
+        lambda users: begin(users, 0, [float("nan")]),
+        lambda users: begin(users, 0, []),
+        lambda users: begin(users, -1, [1]),
+        lambda users: begin(users, "a", [1]),
+        lambda users: begin(users, 0, [1], (0.0, 1.0)),
+        lambda users: users.release(0, [1], WIDE).row(9, [], secret()),
+        lambda users: users.release(0, [1], WIDE).row("1", [], secret()),
+        lambda users: stored(schedule=Schedule((1 << 55,))),
+        lambda users: stored(clip=Clip("l1")),
     ],
 )
 def test_bad_input_is_refused(wrong: Any) -> None:

@@ -83,7 +83,7 @@ def test_matrices(name: str, releases: int) -> None:
 
 
 @every
-def test_one_person_moves_the_releases_by_no_more_than_is_charged(name: str, releases: int) -> None:
+def test_one_user_moves_the_releases_by_no_more_than_is_charged(name: str, releases: int) -> None:
     """Also where rounding makes releases no linear function of the batches: 500 histories, side by side."""
     strategy, rng = STRATEGIES[name](releases), np.random.default_rng(releases)
     batches = rng.integers(-1000, 1000, (releases, 500))
@@ -91,8 +91,8 @@ def test_one_person_moves_the_releases_by_no_more_than_is_charged(name: str, rel
         moved = rng.choice([-300, -7, -1, 1, 2, 1000], 500)
         one, other = strategy.encoder(500), strategy.encoder(500)
         shifts = []
-        for b, people in enumerate(batches):
-            shifts.append(one.encode(people) - other.encode(people + moved * (b == batch)))
+        for b, users in enumerate(batches):
+            shifts.append(one.encode(users) - other.encode(users + moved * (b == batch)))
         shift = np.concatenate(shifts).astype(object)
         assert ((shift**2).sum(axis=0) <= moved.astype(object) ** 2 * strategy.square).all()
         assert (abs(shift).sum(axis=0) <= abs(moved.astype(object)) * strategy.total).all()

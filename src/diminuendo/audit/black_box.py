@@ -24,12 +24,12 @@ from diminuendo.audit.subjects import Subject, View, play
 from diminuendo.audit.worlds import Neighbours, Script, candidates
 from diminuendo.learners import Setting
 from diminuendo.privacy.budget import Guarantee
-from diminuendo.randomness.coins import SeededCoins
+from diminuendo.randomness.sources import SeededSource
 
 METHOD = "black box"
 HOPEFUL = 0.1
 """How unsure a scout may be of what it reports. Only the choice of neighbours depends on it."""
-COINS = 20
+RNG = 20
 """How many public coins are asked what is promised."""
 
 
@@ -37,8 +37,8 @@ def black_box(subject: Subject, epsilon: float, delta: float, effort: Effort, se
     """One finding, about the neighbours that look worst."""
     random = np.random.default_rng([seed, 1])
 
-    def knows(setting: Setting, victim: int) -> tuple[Known, Known]:
-        return subject.knows(setting, victim, random)
+    def knows(setting: Setting, target: int) -> tuple[Known, Known]:
+        return subject.knows(setting, target, random)
 
     pairs = candidates(_learner(subject, epsilon, delta), subject.feedback, epsilon, delta, knows)
     return [attack(subject, pairs, effort, seed)]
@@ -73,12 +73,12 @@ def attack(subject: Subject, pairs: Sequence[Neighbours], effort: Effort, seed: 
 
 def _learner(subject: Subject, epsilon: float, delta: float) -> str:
     """The name of the learner that is, perhaps, broken."""
-    return subject.make(Setting(2, 1, 4, subject.feedback, epsilon, delta), SeededCoins(0)).name
+    return subject.make(Setting(2, 1, 4, subject.feedback, epsilon, delta), SeededSource(0)).name
 
 
 def _promise(subject: Subject, setting: Setting) -> Guarantee:
     """What is claimed; the largest claim, where public coins decide what a learner can claim."""
-    return max((subject.promise(setting, seed) for seed in range(COINS)), key=lambda found: found.epsilon)
+    return max((subject.promise(setting, seed) for seed in range(RNG)), key=lambda found: found.epsilon)
 
 
 def _attempt(
@@ -87,7 +87,7 @@ def _attempt(
     """Choose an event by some runs, count it in others: what epsilon that shows, and how."""
     delta = subject.promise(pair.setting).delta
     one, other = _worlds(subject, pair, training, seeds)
-    reader = Reader.of([*one, *other], pair.setting.n_items, pair.victim)
+    reader = Reader.of([*one, *other], pair.setting.n_items, pair.target)
     event = learn(one, other, reader, delta)
     counts = [event.hits(views) for views in _worlds(subject, pair, scored, seeds)]
     hits, others = counts[event.likelier], counts[1 - event.likelier]
@@ -101,8 +101,8 @@ def _worlds(
     """What is in the view of `count` fresh runs of each world, all independent of each other."""
 
     def seen(script: Script) -> View:
-        view = play(subject, pair.setting, script, SeededCoins(next(seeds)))
-        return view.of_others(pair.victim) if pair.leaves_her_out else view
+        view = play(subject, pair.setting, script, SeededSource(next(seeds)))
+        return view.of_others(pair.target) if pair.leaves_her_out else view
 
     one, other = ([seen(script) for _ in range(count)] for script in (pair.one, pair.other))
     return one, other

@@ -57,19 +57,19 @@ class Reader:
     """Reads views into columns. What sizes there are is learned from some views, and kept for all others."""
 
     n_items: int
-    victim: int
+    target: int
     sizes: tuple[int, ...]
     """How many numbers each publication has."""
 
     @classmethod
-    def of(cls, views: Sequence[View], n_items: int, victim: int) -> Reader:
+    def of(cls, views: Sequence[View], n_items: int, target: int) -> Reader:
         """A reader for views like these."""
         most = max(len(view.published) for view in views)
         sizes = tuple(
             max(view.published[place].size for view in views if place < len(view.published))
             for place in range(most)
         )
-        return cls(n_items, victim, sizes)
+        return cls(n_items, target, sizes)
 
     def columns(self, views: Sequence[View]) -> Floats:
         """All columns of all views, as an array of shape (views, columns)."""
@@ -77,13 +77,13 @@ class Reader:
 
     def words(self, views: Sequence[View]) -> list[list[bytes]]:
         """For each kind of word, that of every view."""
-        after = self.victim + 1
+        after = self.target + 1
         whole = [view.slates[after:].tobytes() + view.probes[after:].tobytes() for view in views]
         return [
             [view.slates.tobytes() + view.probes.tobytes() for view in views],
             whole,
             [
-                view.probes[self.victim].tobytes() + view.slates[self.victim : after + 1].tobytes()
+                view.probes[self.target].tobytes() + view.slates[self.target : after + 1].tobytes()
                 for view in views
             ],
         ]
@@ -91,8 +91,8 @@ class Reader:
     def _shown(self, views: Sequence[View]) -> Floats:
         slates = np.stack([view.slates for view in views])  # (views, rounds, slots)
         probes = np.stack([view.probes for view in views])  # (views, rounds, 2)
-        hers, asked = slates[:, self.victim, :], probes[:, self.victim, 1]
-        later, probed = slates[:, self.victim + 1 :], probes[:, self.victim + 1 :, 1]
+        hers, asked = slates[:, self.target, :], probes[:, self.target, 1]
+        later, probed = slates[:, self.target + 1 :], probes[:, self.target + 1 :, 1]
         result = []
         for rounds in (later[:, :1], later[:, -1:], later[:, :SOON], later):
             for item in (EMPTY_SLOT, *range(self.n_items)):
@@ -110,7 +110,7 @@ class Reader:
         at_hers = np.zeros((len(views), len(self.sizes)))
         for row, view in enumerate(views):
             start = 0
-            asked = view.probes[self.victim]
+            asked = view.probes[self.target]
             for place, (size, numbers) in enumerate(zip(self.sizes, view.published, strict=False)):
                 flat = numbers.reshape(-1)[:size].astype(np.float64)
                 table[row, start : start + len(flat)] = flat

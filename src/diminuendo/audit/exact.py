@@ -36,7 +36,7 @@ from diminuendo.audit.worlds import (
     wanting,
 )
 from diminuendo.learners import Setting
-from diminuendo.randomness.coins import SeededCoins
+from diminuendo.randomness.sources import SeededSource
 from diminuendo.types import Floats
 
 
@@ -60,7 +60,7 @@ def listing(subject: Subject, setting: Setting, script: Script, seed: int, most:
     while waiting:
         led = waiting.pop()
         taps = Taps(led)
-        view = play(subject, setting, script, SeededCoins(seed), taps)
+        view = play(subject, setting, script, SeededSource(seed), taps)
         runs += 1
         if runs + len(waiting) > most or any(came.law not in OUTCOMES for came in taps.crossings):
             raise NotListed
@@ -100,18 +100,18 @@ class Case:
 
     setting: Setting
     crowd: str
-    victim: int
+    target: int
     seed: int
 
     def __str__(self) -> str:
-        return f"in round {self.victim}; {self.crowd}; {size_in_words(self.setting)}"
+        return f"in round {self.target}; {self.crowd}; {size_in_words(self.setting)}"
 
 
 SHAPES = {"quick": ((2, 1, 4), (2, 2, 2)), "full": ((2, 1, 4), (2, 2, 3), (3, 1, 3), (2, 1, 7))}
 """Items, slots and rounds of what is listed."""
-COINS = {"quick": 2, "full": 3}
+RNG = {"quick": 2, "full": 3}
 """How many public coins are tried for each shape, where coins say which rounds are heard."""
-PATIENCE = 20
+FEEDBACK_WINDOW = 20
 """How many are looked at for that; with most, perhaps, nothing is shown that depends on anybody."""
 
 
@@ -124,20 +124,20 @@ def cases(
         setting = Setting(n, k, rounds, subject.feedback, epsilon, delta)
         for around in CROWDS[:1] if effort.name == "quick" else CROWDS[:2]:
             chosen = 0
-            for _ in range(PATIENCE):
+            for _ in range(FEEDBACK_WINDOW):
                 seed = int(seeds.integers(2**32))
                 probes = probed(subject, setting, seed)
-                victim = int(probes.argmax())
-                if probes.any() and probes[victim:].all() and k == 1:
+                target = int(probes.argmax())
+                if probes.any() and probes[target:].all() and k == 1:
                     continue  # nothing that she moves is ever shown
-                result.append(Case(setting, around, victim, seed))
+                result.append(Case(setting, around, target, seed))
                 chosen += 1
-                if chosen == COINS[effort.name] or not probes.any():
+                if chosen == RNG[effort.name] or not probes.any():
                     break
     return result
 
 
-def people(setting: Setting) -> dict[str, Said]:
+def users(setting: Setting) -> dict[str, Said]:
     """What a victim may say: that she wants any set of items, the first over and over, or nothing at all."""
     n, feedback = setting.n_items, setting.feedback
     result: dict[str, Said] = {"says nothing": SILENT}
@@ -157,8 +157,8 @@ def exact(subject: Subject, epsilon: float, delta: float, effort: Effort, seed: 
         promise = subject.promise(case.setting, case.seed)
         laws: dict[str, Listing] = {}
         others = crowd(case.setting, case.crowd, seeds)
-        for name, said in people(case.setting).items():
-            world = neighbours(case.setting, name, case.victim, said, said, others)
+        for name, said in users(case.setting).items():
+            world = neighbours(case.setting, name, case.target, said, said, others)
             try:
                 if not everything_is_watched(subject, world, case.seed):
                     return []
@@ -180,7 +180,7 @@ def exact(subject: Subject, epsilon: float, delta: float, effort: Effort, seed: 
                         shown=shown,
                         confidence=1.0,
                         runs=0,
-                        detail={"coins": case.seed},
+                        detail={"rng": case.seed},
                     )
     if worst is None or (views == 1 and worst.claimed > 0):  # nothing was drawn in so short a time
         return []

@@ -15,7 +15,7 @@ with extra("simulate"):
 
 mpl.use("Agg")  # files only; no screen is needed
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart.
+# Okabe and Ito's colours, which users with any colour vision can tell apart.
 COLOURS = {"exact": "#0072B2", "pathwise": "#009E73", "black box": "#E69F00"}
 MARKS = {"exact": "D", "pathwise": "s", "black box": "o"}
 BROKEN, INK = "#D55E00", "#222222"

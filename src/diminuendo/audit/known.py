@@ -1,4 +1,4 @@
-"""What is known of people before they are shown anything: their contexts, and which items they exclude."""
+"""What is known of users before they are shown anything: their contexts, and which items they exclude."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Known(NamedTuple):
     contexts: tuple[Context, ...] = ()
     excluded: tuple[tuple[int, ...], ...] = ()
 
-    def but_of(self, victim: int) -> Known:
+    def but_of(self, target: int) -> Known:
         """What is known of all others."""
-        before, after = slice(None, victim), slice(victim + 1, None)
+        before, after = slice(None, target), slice(target + 1, None)
         return Known(
             self.contexts[before] + self.contexts[after], self.excluded[before] + self.excluded[after]
         )
@@ -33,12 +33,12 @@ def known_of(
     contexts: Contexts | None,
     n_excludable: int,
     rounds: int,
-    victim: int,
+    target: int,
     random: np.random.Generator,
 ) -> tuple[Known, Known]:
     """Anything, in two worlds; of the victim something else in the other, as far as that is hers alone to know.
 
-    `n_excludable`: of how many items people may exclude some; 0: of none. A context is hers alone where contexts are
+    `n_excludable`: of how many items users may exclude some; 0: of none. A context is hers alone where contexts are
     private, what she excludes always is.
     """
     one, other = list[Context](), list[Context]()
@@ -47,14 +47,14 @@ def known_of(
         one = [contexts.said(number) for number in types.tolist()]
         other = list(one)
         if contexts.private:
-            apart = types[victim] + random.integers(1, contexts.n_types)
-            other[victim] = contexts.said(int(apart % contexts.n_types))
+            apart = types[target] + random.integers(1, contexts.n_types)
+            other[target] = contexts.said(int(apart % contexts.n_types))
     if not n_excludable:
         return Known(tuple(one)), Known(tuple(other))
     excludes = random.random((rounds, n_excludable)) < EXCLUDED
     differs = excludes.copy()
-    differs[victim] ^= random.random(n_excludable) < EXCLUDED
-    differs[victim, 0] = not excludes[victim, 0]  # surely something else: what the first victims want
+    differs[target] ^= random.random(n_excludable) < EXCLUDED
+    differs[target, 0] = not excludes[target, 0]  # surely something else: what the first victims want
     sets, others = (
         tuple(tuple(np.flatnonzero(row).tolist()) for row in rows) for rows in (excludes, differs)
     )

@@ -1,4 +1,4 @@
-"""Pathwise: what hostile people can move, along views that both worlds come to, and what that shows about epsilon.
+"""Pathwise: what hostile users can move, along views that both worlds come to, and what that shows about epsilon.
 
 A *paired run* is one view, and how both worlds come to it. One world is run freely. The other is then made to let out
 the same at every tap (taps.py), with the same public coins. Whoever looks on sees the same twice, so the ratio of the
@@ -43,13 +43,13 @@ from diminuendo.audit.worlds import (
     growing,
     neighbours,
     size_in_words,
-    victims,
+    targets,
 )
 from diminuendo.learners import Setting
 from diminuendo.learners.base.entry import Shape
 from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Guarantee
-from diminuendo.randomness.coins import SeededCoins
+from diminuendo.randomness.sources import SeededSource
 from diminuendo.types import FeedbackKind, Floats, Words
 
 SHAPES: dict[FeedbackKind, tuple[Shape, ...]] = {
@@ -61,7 +61,7 @@ SHAPES: dict[FeedbackKind, tuple[Shape, ...]] = {
 LONGER = (1, 8, 32)
 """How many times as long worlds are tried, one after the other, as long as a learner lets nothing out."""
 WIDE: Shape = (60, 2, 16)
-"""For people whose wishes grow: the more items, the more."""
+"""For users whose wishes grow: the more items, the more."""
 RUNS = 12
 """How many paired runs are made with the worst pair, times the effort."""
 CERTAIN = 8
@@ -74,12 +74,12 @@ FAR_DEVIATIONS = 20.0
 """This many deviations away, losses are as large as they get."""
 
 
-class SplitCoins(SeededCoins):
+class SplitSource(SeededSource):
     """The public coins of one seed, the secret randomness of another; without another, none."""
 
     def __init__(self, seed: int, secret: int | None) -> None:
         super().__init__(seed)
-        self._other = None if secret is None else SeededCoins(secret)
+        self._other = None if secret is None else SeededSource(secret)
         self.handed: list[Words] = []
 
     def secret(self, count: int) -> Words:
@@ -129,11 +129,11 @@ def paired_run(
     """Run the one world, and lead the other to the same view; `turned`, the other way round. Public coins by `seed`."""
     one, other = (pair.other, pair.one) if turned else (pair.one, pair.other)
     free = Taps(pushes=pushes)
-    coins = SplitCoins(seed, secret)
-    seen = play(subject, pair.setting, one, coins, free)
+    rng = SplitSource(seed, secret)
+    seen = play(subject, pair.setting, one, rng, free)
     led, diverged = Taps(free.crossings, ends=True), ""
     try:
-        again = play(subject, pair.setting, other, SplitCoins(seed, None), led)
+        again = play(subject, pair.setting, other, SplitSource(seed, None), led)
         diverged = _difference(seen, again, pair, len(free.crossings), len(led.crossings))
     except Diverged as reason:
         diverged = str(reason)
@@ -148,14 +148,14 @@ def paired_run(
         largest=math.fsum(largest(a, b) for a, b in both),
         crossings=len(free.crossings),
         with_reused_words=with_reused_words(free.crossings),
-        without_secret_words=_without_secret_words(free.crossings, coins),
+        without_secret_words=_without_secret_words(free.crossings, rng),
         scaled=sum(a.scale != b.scale for a, b in both),
         diverged=diverged,
     )
 
 
-def _without_secret_words(crossings: Sequence[Crossing], coins: SplitCoins) -> int:
-    handed = {word for words in coins.handed for word in words.tolist()}
+def _without_secret_words(crossings: Sequence[Crossing], rng: SplitSource) -> int:
+    handed = {word for words in rng.handed for word in words.tolist()}
     secret = [bool(came.words) and handed.issuperset(came.words) for came in crossings if came.out.size]
     return secret.count(False)
 
@@ -166,20 +166,20 @@ def _difference(seen: View, again: View, pair: Neighbours, passed: int, led: int
     if led < passed:
         return "less is drawn or published"
     if pair.leaves_her_out:
-        seen, again = seen.of_others(pair.victim), again.of_others(pair.victim)
+        seen, again = seen.of_others(pair.target), again.of_others(pair.target)
     if not np.array_equal(seen.slates, again.slates):
         return "other slates are shown"
     if not np.array_equal(seen.probes, again.probes):
         return "other rounds are probed"
     if not np.array_equal(seen.propensities, again.propensities, equal_nan=True):
         return "other propensities are told"
-    told = [_told(view, pair.victim) for view in (seen, again)]
+    told = [_told(view, pair.target) for view in (seen, again)]
     return "" if told[0] == told[1] else "answers are answered otherwise"
 
 
-def _told(view: View, victim: int) -> list[tuple[int, str]]:
+def _told(view: View, target: int) -> list[tuple[int, str]]:
     """What was said to answers, but that the victim's own was refused: that is between the learner and her."""
-    return [(to, what) for to, what in view.told if to != victim or not what.startswith(RAISED)]
+    return [(to, what) for to, what in view.told if to != target or not what.startswith(RAISED)]
 
 
 def everything_is_watched(subject: Subject, pair: Neighbours, seed: int) -> bool:
@@ -212,7 +212,7 @@ class Scout:
 
     @property
     def said_something(self) -> bool:
-        """Whether anything was let out that may depend on people."""
+        """Whether anything was let out that may depend on users."""
         return self.found.crossings > 0 or bool(self.found.diverged)
 
     @property
@@ -229,7 +229,7 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
         for longer in LONGER:
             for n, k, rounds in SHAPES[subject.feedback]:
                 setting = Setting(n, k, longer * rounds, subject.feedback, epsilon, delta)
-                scouts += _scouts(subject, setting, victims(setting, random, effort.paths), random)
+                scouts += _scouts(subject, setting, targets(setting, random, effort.paths), random)
             if any(scout.said_something or scout.promise.epsilon == 0 for scout in scouts):
                 break
         if subject.feedback == "full":
@@ -239,7 +239,7 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
         return []
     most = max(scout.share for scout in scouts)
     close = [scout for scout in scouts if scout.share >= CLOSE * most]
-    worst = min(close, key=lambda scout: scout.pair.victim)  # what comes early depends on the least noise
+    worst = min(close, key=lambda scout: scout.pair.target)  # what comes early depends on the least noise
     promise = worst.promise
     reused = max(scout.found.with_reused_words for scout in scouts)
     without_words = max(scout.found.without_secret_words for scout in scouts)
@@ -252,7 +252,7 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
         told = max(seen, key=lambda scout: scout.found.loss - scout.promise.epsilon)
         if told.found.loss - told.promise.epsilon > shown - promise.epsilon:
             worst, promise, shown = told, told.promise, told.found.loss
-    about = f"{worst.pair.about}, in round {worst.pair.victim}"
+    about = f"{worst.pair.about}, in round {worst.pair.target}"
     if reused:
         shown, confidence, about = math.inf, 1 - 2.0**-30, "secret randomness is used twice"
     if without_words:
@@ -269,7 +269,7 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
         confidence=confidence,
         runs=2 * (len(scouts) + len(losses.losses)),
         detail={
-            "coins": worst.seed,
+            "rng": worst.seed,
             "pairs": len(scouts),
             "passages": worst.found.crossings,
             "squared_shifts": max(scout.found.squared for scout in scouts),
@@ -293,25 +293,25 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
 
 
 def _scouts(
-    subject: Subject, setting: Setting, people: list[tuple[str, Said, Said]], random: np.random.Generator
+    subject: Subject, setting: Setting, users: list[tuple[str, Said, Said]], random: np.random.Generator
 ) -> list[Scout]:
     """Make two paired runs with every victim: one early and one later, in either direction."""
     result = []
     seed = int(random.integers(2**32))
-    turn = _edges(play(subject, setting, Script(setting.rounds, ()), SeededCoins(seed)), setting, random)
-    for number, (about, one, other) in enumerate(people):
+    turn = _edges(play(subject, setting, Script(setting.rounds, ()), SeededSource(seed)), setting, random)
+    for number, (about, one, other) in enumerate(users):
         for later in (False, True):
             seed, kind = int(random.integers(2**32)), CROWDS[(number + later) % len(CROWDS)]
             until = 3 * setting.rounds // 4 if later else setting.rounds // 4
-            victim = number % 3
+            target = number % 3
             if later:
-                victim = int(random.integers(until)) if number % 3 == 2 else turn[number % len(turn)]
+                target = int(random.integers(until)) if number % 3 == 2 else turn[number % len(turn)]
             if setting.feedback != "full":  # where only some rounds are heard, hers is one of them
                 heard = np.flatnonzero(probed(subject, setting, seed)[:until])
-                victim = int(random.choice(heard)) if len(heard) else victim
+                target = int(random.choice(heard)) if len(heard) else target
             others = crowd(setting, kind, random)
-            known = subject.knows(setting, victim, random)
-            pair = neighbours(setting, f"{about}; {kind}", victim, one, other, others, known)
+            known = subject.knows(setting, target, random)
+            pair = neighbours(setting, f"{about}; {kind}", target, one, other, others, known)
             turned, secret = (number + later) % 2 == 1, int(random.integers(2**32))
             found_run = paired_run(subject, pair, seed, secret, turned=turned)
             result.append(Scout(pair, subject.promise(setting, seed), seed, turned, found_run))

@@ -27,7 +27,7 @@ from diminuendo.learners.base.entry import AnyEntry
 from diminuendo.learners.hedge import constants
 from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Guarantee
-from diminuendo.randomness.coins import Coins, SeededCoins
+from diminuendo.randomness.sources import RandomSource, SeededSource
 from diminuendo.streams.contexts import Contexts
 from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Decision, FeedbackKind, Floats, Items
 
@@ -44,7 +44,7 @@ REMEMBERED: list[tuple[Any, str, Any]] = [
 
 
 class KeptSo(NamedTuple):
-    """For how long people are kept, and how many: rules of a setting (learners/base/setting.py)."""
+    """For how long users are kept, and how many: rules of a setting (learners/base/setting.py)."""
 
     retention: int | None = None
     sample: int = 1
@@ -60,23 +60,23 @@ class Subject:
 
     name: str
     feedback: FeedbackKind
-    make: Callable[[Setting, Coins], Learner]
+    make: Callable[[Setting, RandomSource], Learner]
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     """What else is wrong with the world while a faulty learner lives."""
     contexts: Contexts | None = None
-    """What is known of people when they come to it; None: nothing."""
+    """What is known of users when they come to it; None: nothing."""
     exclusions: bool = False
-    """Whether people may exclude items."""
+    """Whether users may exclude items."""
 
-    def knows(self, setting: Setting, victim: int, random: np.random.Generator) -> tuple[Known, Known]:
-        """What is known of people in two worlds that differ in what one of them is and says."""
+    def knows(self, setting: Setting, target: int, random: np.random.Generator) -> tuple[Known, Known]:
+        """What is known of users in two worlds that differ in what one of them is and says."""
         items = setting.n_items if self.exclusions else 0
-        return known_of(self.contexts, items, setting.rounds, victim, random)
+        return known_of(self.contexts, items, setting.rounds, target, random)
 
     def promise(self, setting: Setting, seed: int = 0) -> Guarantee:
         """What its learners claim; some of them only once public coins, here of that seed, have fallen."""
         with remembering():
-            return self.make(setting, SeededCoins(seed)).guarantee
+            return self.make(setting, SeededSource(seed)).guarantee
 
 
 @contextmanager
@@ -107,15 +107,15 @@ class View:
     crossing_rounds: tuple[int, ...] = ()
     """Rounds before or in which something was drawn or published."""
 
-    def of_others(self, victim: int) -> View:
+    def of_others(self, target: int) -> View:
         """What everybody sees but she who comes in that round."""
-        hers = np.arange(len(self.slates)) == victim
+        hers = np.arange(len(self.slates)) == target
         return replace(
             self,
             slates=np.where(hers[:, None], EMPTY_SLOT, self.slates),
             probes=np.where(hers[:, None], EMPTY_SLOT, self.probes),
             propensities=np.where(hers, np.nan, self.propensities),
-            told=tuple((to, what) for to, what in self.told if to != victim),
+            told=tuple((to, what) for to, what in self.told if to != target),
         )
 
 
@@ -142,9 +142,9 @@ def changed(
 ) -> Subject:
     """Learners of an entry, each with something done to its policy before it meets anybody."""
 
-    def make(setting: Setting, coins: Coins) -> Learner:
+    def make(setting: Setting, rng: RandomSource) -> Learner:
         met = replace(setting, contexts=contexts, exclusions=exclusions, **kept._asdict())
-        learner = entry.for_setting(met, coins=coins)
+        learner = entry.for_setting(met, rng=rng)
         change(learner.policy)
         return learner
 
@@ -152,7 +152,9 @@ def changed(
     return Subject(name, feedback, make, around, contexts, exclusions)
 
 
-def play(subject: Subject, setting: Setting, script: Script, coins: Coins, taps: Taps | None = None) -> View:
+def play(
+    subject: Subject, setting: Setting, script: Script, rng: RandomSource, taps: Taps | None = None
+) -> View:
     """One run, and all that is seen of it. `taps`: what stands at the noise, where more than watching is wanted."""
     watch = Taps() if taps is None else taps
     slates = np.full((script.rounds, setting.slots), EMPTY_SLOT, dtype=np.int32)
@@ -163,9 +165,9 @@ def play(subject: Subject, setting: Setting, script: Script, coins: Coins, taps:
     crossing_rounds: list[int] = []
     ended = ""
     # Taps come first: a fault that surrounds a learner is then wrapped around them, and they see what it does. What
-    # hostile people say makes numpy warn.
+    # hostile users say makes numpy warn.
     with remembering(), watch.open(), subject.around(), np.errstate(all="ignore"):
-        learner = subject.make(setting, coins)
+        learner = subject.make(setting, rng)
         for t in range(script.rounds):
             passed = len(watch.crossings)
             try:
@@ -197,7 +199,7 @@ def play(subject: Subject, setting: Setting, script: Script, coins: Coins, taps:
 def probed(subject: Subject, setting: Setting, seed: int) -> NDArray[np.bool_]:
     """Which rounds are probes, with the public coins of that seed; of some learners nobody else is heard."""
     nobody = Script(setting.rounds, ())
-    return np.asarray(play(subject, setting, nobody, SeededCoins(seed)).probes[:, 0] != EMPTY_SLOT)
+    return np.asarray(play(subject, setting, nobody, SeededSource(seed)).probes[:, 0] != EMPTY_SLOT)
 
 
 def _observed(learner: Learner, decision: Decision, said: Any) -> str:

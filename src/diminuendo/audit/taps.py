@@ -6,7 +6,7 @@ let out what the first one let out: then both runs are the same in all that is s
 them is follows from what was covered. Compiled draws are led to the wanted item by words that fall on it, so that it is
 the learner's own code that draws.
 
-This looks at secrets. It is for learners that no person has ever told anything, in the process of the audit alone.
+This looks at secrets. It is for learners that no user has ever told anything, in the process of the audit alone.
 """
 
 from __future__ import annotations
@@ -181,13 +181,13 @@ class Taps:
     def _round(self, real: Callable[..., bool]) -> Callable[..., bool]:
         def tap(
             experts: HedgeState, state: ExploringState, rules: Any, paid: Ints, row: Items, probe: Items,
-            coins: Any, secret: SecretWords,
+            rng: Any, secret: SecretWords,
         ) -> bool:  # fmt: skip
             due = int(state.due[0])
             slots = [slot for slot in range(len(row)) if due in (EVERYBODY, slot)]
 
             def go_on(words: SecretWords) -> bool:
-                return real(experts, state, rules, paid, row, probe, coins, words)
+                return real(experts, state, rules, paid, row, probe, rng, words)
 
             if not slots:  # public coins alone
                 return bool(go_on(secret))

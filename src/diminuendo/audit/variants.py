@@ -1,11 +1,11 @@
-"""What else is tried with a learner that takes it: people of whom something is known, and people who exclude items; and
-people who are forgotten after a while, or of whom a public sample is learned from.
+"""What else is tried with a learner that takes it: users of whom something is known, and users who exclude items; and
+users who are forgotten after a while, or of whom a public sample is learned from.
 
 Each is a subject of its own, since what is promised is about other neighbours: with public contexts her answer is
 replaced, with private ones her context too, with exclusions what she excludes; and where it is more than her answer,
 what she is shown herself is not in the view.
 
-Worlds of an audit are so small that nothing would be found out about contexts in them. So where people have contexts
+Worlds of an audit are so small that nothing would be found out about contexts in them. So where users have contexts
 each type has a favourite item from the first release on, by its number (`types_part_early`): then chains part, and rows
 and cells have most of the budget; and where slates are counted, groups do. That is public, and hurts nobody.
 """
@@ -22,22 +22,22 @@ import numpy as np
 
 from diminuendo.audit.subjects import KEPT_FOR_GOOD, KeptSo, Subject, shipped
 from diminuendo.learners import LEARNERS
-from diminuendo.learners.overlap.contexts import columns, one_per_type
-from diminuendo.learners.overlap.contexts.one_per_type import OnePerType
+from diminuendo.learners.overlap.contexts import columns, slate_per_context
+from diminuendo.learners.overlap.contexts.slate_per_context import SlatePerContext
 from diminuendo.learners.slates.contexts import groups
 from diminuendo.streams.contexts import Contexts
 from diminuendo.types import Floats, Ints
 
 PUBLIC, PRIVATE = Contexts(group=3), Contexts(group=3, private=True)
-"""What is known of people in the worlds of an audit."""
+"""What is known of users in the worlds of an audit."""
 
 
 FORGETS, SAMPLES = KeptSo(retention=12), KeptSo(sample=2)
-"""Worlds of an audit are short, and so is the time for which people are kept in them."""
+"""Worlds of an audit are short, and so is the time for which users are kept in them."""
 
 
 class Variant(NamedTuple):
-    """What is known of people beforehand, and which of them are kept."""
+    """What is known of users beforehand, and which of them are kept."""
 
     contexts: Contexts | None = None
     exclusions: bool = False
@@ -52,7 +52,7 @@ VARIANTS = {
     "retention": Variant(kept=FORGETS),
     "sample": Variant(kept=SAMPLES),
 }
-"""Besides people of whom nothing is known; by what is said behind the name of the learner."""
+"""Besides users of whom nothing is known; by what is said behind the name of the learner."""
 BEHIND = ", "
 
 
@@ -88,21 +88,23 @@ def tried_subject(name: str) -> Subject:
 def types_part_early() -> Iterator[None]:
     """Gates are open from the first release on, and each type has a favourite item, by its number; where slates are
     counted, types are told apart at once, and then have groups of their own."""
-    believed = OnePerType._believed
+    believed = SlatePerContext._believed
 
-    def with_favourites(self: OnePerType, views: Any, whole: Any, present: Ints) -> tuple[Floats, Floats]:
+    def with_favourites(
+        self: SlatePerContext, views: Any, whole: Any, present: Ints
+    ) -> tuple[Floats, Floats]:
         mean, variance = believed(self, views, whole, present)
         mean[np.arange(len(present)), present % mean.shape[1]] += 1.0
         return mean, variance
 
     with (
-        mock.patch.object(OnePerType, "_believed", with_favourites),
-        mock.patch.object(one_per_type, "OPENS_AFTER", 0.0),
-        mock.patch.object(one_per_type, "KNOWN", 1e-9),
-        mock.patch.object(one_per_type, "singles_share", return_value=0.3),
+        mock.patch.object(SlatePerContext, "_believed", with_favourites),
+        mock.patch.object(slate_per_context, "OPENS_AFTER", 0.0),
+        mock.patch.object(slate_per_context, "KNOWN", 1e-9),
+        mock.patch.object(slate_per_context, "singles_share", return_value=0.3),
         mock.patch.object(columns, "_spread", return_value=(1.0, 1.0)),
         mock.patch.multiple(
-            groups, TOLD_PEOPLE=1.0, LEAST_TOLD=0.0, TOLD_SHARE=0.2, LEAST_GROUP=0.1, PEOPLE_PER_SLATE=0.5
+            groups, TOLD_USERS=1.0, LEAST_TOLD=0.0, TOLD_SHARE=0.2, LEAST_GROUP=0.1, USERS_PER_SLATE=0.5
         ),
         mock.patch.object(groups.Group, "differs", lambda group: bool(group._told_of)),
     ):

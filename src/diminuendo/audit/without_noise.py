@@ -17,7 +17,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS, Setting
 from diminuendo.randomness import noise
 from diminuendo.randomness import rounded_normal as normal
-from diminuendo.randomness.coins import SeededCoins
+from diminuendo.randomness.sources import SeededSource
 
 WITHOUT_NOISE = " without noise"
 
@@ -42,7 +42,7 @@ def without_noise(learner: str) -> Subject:
     entry = _validate.lookup(LEARNERS, learner, "learner")
     subject = changed(learner + WITHOUT_NOISE, entry, lambda policy: None, noiseless)
     setting, taps = Setting(4, 2, 512, subject.feedback), Taps()
-    play(shipped(learner), setting, Script(setting.rounds, ()), SeededCoins(0), taps)
+    play(shipped(learner), setting, Script(setting.rounds, ()), SeededSource(0), taps)
     if not any(crossing.law in NOISE for crossing in taps.crossings):
         raise InvalidInput(
             f"{learner!r} adds no noise to sums or counts in {setting.rounds} rounds: none can be left out."

@@ -1,8 +1,8 @@
-"""Worlds: pairs of scripted worlds that differ in what one person says, for the audit to play.
+"""Worlds: pairs of scripted worlds that differ in what one user says, for the audit to play.
 
 A world is scripted to the last answer: who answers which round, when, and what. An answer may come late, twice or
 never, and may be anything at all. `Neighbours` are two worlds that differ in the answers to one round, the victim's;
-whoever sees everything that is shown should hardly be able to tell them apart. Where people have contexts that are
+whoever sees everything that is shown should hardly be able to tell them apart. Where users have contexts that are
 private, or exclude items, they differ in that too, and whoever sees all but what she is shown should hardly be able to.
 
 For attacks from outside (`candidates`) the victim comes first, so that everything later may depend on her; all others
@@ -11,8 +11,8 @@ few draws or sums. What she does is the worst we know. Where items are drawn by 
 or all the others: that moves one score up and the rest down. Where answers are added up, she gives all she can, or
 nothing. And she does what nobody should: does not answer, answers again and again, says what is no number.
 
-For audits that look inside there are more of them (`victims`), and crowds around them (`crowd`). What a victim says is
-made for the learner's feedback: her objective, a payoff, a click. The first few victims are the ones that were the
+For audits that look inside there are more of them (`targets`), and crowds around them (`crowd`). What a victim says is
+made for the learner's feedback: her objective, a reward, a click. The first few victims are the ones that were the
 downfall of many a learner; from there on they say anything whatever: huge, negative and missing numbers, wishes that
 grow with the slate, answers that are never the same, late, or given twice.
 """
@@ -34,7 +34,7 @@ from diminuendo.streams.contexts import Context
 from diminuendo.types import FeedbackKind, Slate
 
 Reply: TypeAlias = Callable[[Slate], Any]
-"""What somebody says to a slate: an objective, a payoff, a clicked slot; or what nobody should ever say."""
+"""What somebody says to a slate: an objective, a reward, a clicked slot; or what nobody should ever say."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Neighbours:
     about: str
     """In words: who differs, and how."""
     setting: Setting
-    victim: int
+    target: int
     """The round in which they differ."""
     one: Script
     other: Script
@@ -92,18 +92,18 @@ class Neighbours:
 
     def __post_init__(self) -> None:
         others = [
-            [answer for answer in script.answers if answer.to != self.victim]
+            [answer for answer in script.answers if answer.to != self.target]
             for script in (self.one, self.other)
         ]
         known = [
-            script.known.but_of(self.victim) if self.leaves_her_out else script.known
+            script.known.but_of(self.target) if self.leaves_her_out else script.known
             for script in (self.one, self.other)
         ]
         if self.one.rounds != self.other.rounds or others[0] != others[1] or known[0] != known[1]:
-            raise InvalidInput(f"Neighbours differ in the answers to round {self.victim} only; these do not.")
+            raise InvalidInput(f"Neighbours differ in the answers to round {self.target} only; these do not.")
 
 
-VICTIM = 0
+TARGET = 0
 """The round in which the worlds differ: the first, so that everything later may depend on it."""
 
 USUAL: dict[FeedbackKind, tuple[Shape, ...]] = {
@@ -124,17 +124,17 @@ def candidates(
     delta: float,
     knows: Callable[[Setting, int], tuple[Known, Known]] = lambda *_: (NOTHING_KNOWN, NOTHING_KNOWN),
 ) -> list[Neighbours]:
-    """Pairs of worlds for that learner, those that should be worst first; `knows`: what is known of people in both."""
+    """Pairs of worlds for that learner, those that should be worst first; `knows`: what is known of users in both."""
     result = []
     own = LEARNERS[learner].audited_on if learner in LEARNERS else ()
     for shape in own or USUAL[feedback]:
         items, slots, rounds = shape(epsilon) if callable(shape) else shape
         setting = Setting(items, slots, rounds, feedback, epsilon, delta)
-        for about, one, other, others in PEOPLE[feedback](items):  # answers come one round after the other
+        for about, one, other, others in USERS[feedback](items):  # answers come one round after the other
             said = tuple(enumerate(one)), tuple(enumerate(other))
             about = f"{about}; {size_in_words(setting)}"
-            known = knows(setting, VICTIM)
-            result.append(neighbours(setting, about, VICTIM, *said, [others] * rounds, known))
+            known = knows(setting, TARGET)
+            result.append(neighbours(setting, about, TARGET, *said, [others] * rounds, known))
     return result
 
 
@@ -151,11 +151,11 @@ Pair = tuple[str, Replies, Replies, Reply | None]
 
 
 def full(items: int) -> list[Pair]:
-    """People who tell their objective."""
+    """Users who tell their objective."""
 
     def says(worth: Callable[[frozenset[int]], float]) -> Reply:
-        person = Oracle(worth, items)
-        return lambda slate: person
+        user = Oracle(worth, items)
+        return lambda slate: user
 
     first, rest, everything = (
         wanting("full", items, wanted) for wanted in ((0,), range(1, items), range(items))
@@ -172,10 +172,10 @@ def full(items: int) -> list[Pair]:
 
 
 def bandit(items: int) -> list[Pair]:
-    """People who tell a payoff."""
+    """Users who tell a reward."""
 
-    def says(payoff: float) -> Reply:
-        return lambda slate: payoff
+    def says(reward: float) -> Reply:
+        return lambda slate: reward
 
     return [
         ("is happy, or unhappy", (says(1.0),), (says(0.0),), None),
@@ -187,7 +187,7 @@ def bandit(items: int) -> list[Pair]:
 
 
 def click(items: int) -> list[Pair]:
-    """People who click a slot, or none."""
+    """Users who click a slot, or none."""
 
     def first(slate: Slate) -> int:
         return 0
@@ -206,7 +206,7 @@ def click(items: int) -> list[Pair]:
     ]
 
 
-PEOPLE: dict[FeedbackKind, Callable[[int], list[Pair]]] = {"full": full, "bandit": bandit, "click": click}
+USERS: dict[FeedbackKind, Callable[[int], list[Pair]]] = {"full": full, "bandit": bandit, "click": click}
 """What victims do, by what they are asked."""
 
 
@@ -221,13 +221,13 @@ SILENT: Said = ()
 def wanting(feedback: FeedbackKind, n_items: int, items: Sequence[int]) -> Reply:
     """Somebody who is wholly happy with any of `items`, and looks at slots in order."""
     wanted = frozenset(items)
-    person = Oracle(lambda chosen: float(bool(chosen & wanted)), n_items)
+    user = Oracle(lambda chosen: float(bool(chosen & wanted)), n_items)
 
     def click(slate: Slate) -> int | None:
         return next((place for place, item in enumerate(slate) if item in wanted), None)
 
     if feedback == "full":
-        return lambda slate: person
+        return lambda slate: user
     return click if feedback == "click" else lambda slate: float(bool(wanted & set(slate)))
 
 
@@ -237,23 +237,23 @@ def wild(feedback: FeedbackKind, n_items: int, random: np.random.Generator) -> R
         place = int(random.integers(n_items + 1))
         return lambda slate: place if place < len(slate) else None
     if feedback == "bandit":
-        payoff = float(random.choice(WILD))
-        return lambda slate: payoff
+        reward = float(random.choice(WILD))
+        return lambda slate: reward
     kind = random.integers(3)
     worths = random.choice(WILD, size=1 << n_items)
     if kind == 1:  # little by itself, everything together
         worths = np.array([0.02 if chosen.bit_count() == 1 else 1.0 for chosen in range(1 << n_items)])
     if kind == 2:
         worths = np.where(random.random(1 << n_items) < 0.5, 1.0, 0.0)
-    person = Oracle(lambda chosen: float(worths[sum(1 << item for item in chosen)]), n_items)
-    return lambda slate: person
+    user = Oracle(lambda chosen: float(worths[sum(1 << item for item in chosen)]), n_items)
+    return lambda slate: user
 
 
 def erratic(feedback: FeedbackKind, n_items: int, random: np.random.Generator) -> Reply:
     """Somebody who says something else whenever she is asked; a victim: others say the same in both worlds."""
     if feedback == "full":
-        person = Oracle(lambda chosen: float(random.choice(WILD)), n_items)
-        return lambda slate: person
+        user = Oracle(lambda chosen: float(random.choice(WILD)), n_items)
+        return lambda slate: user
     if feedback == "bandit":
         return lambda slate: float(random.choice(WILD))
     return lambda slate: int(random.integers(len(slate))) if slate else None
@@ -261,17 +261,17 @@ def erratic(feedback: FeedbackKind, n_items: int, random: np.random.Generator) -
 
 def again(reply: Reply) -> Said:
     """One answer, given at once and again in the next rounds."""
-    return tuple((late, reply) for late in (0, 0, 1, 1, 2, 2))
+    return tuple((delay, reply) for delay in (0, 0, 1, 1, 2, 2))
 
 
 def growing(setting: Setting) -> tuple[str, Said, Said]:
     """Somebody to whom items are worth next to nothing one by one, and everything together."""
     little = 1 / (4 * setting.n_items)
-    person = Oracle(lambda chosen: 1.0 if len(chosen) > 1 else little * len(chosen), setting.n_items)
-    return "has wishes that grow, or says nothing", ((0, lambda slate: person),), SILENT
+    user = Oracle(lambda chosen: 1.0 if len(chosen) > 1 else little * len(chosen), setting.n_items)
+    return "has wishes that grow, or says nothing", ((0, lambda slate: user),), SILENT
 
 
-def victims(setting: Setting, random: np.random.Generator, more: int = 0) -> list[tuple[str, Said, Said]]:
+def targets(setting: Setting, random: np.random.Generator, more: int = 0) -> list[tuple[str, Said, Said]]:
     """In words, and what she says in the one world and in the other; `more` made-up victims after the known ones."""
     n, feedback = setting.n_items, setting.feedback
 
@@ -294,7 +294,7 @@ def victims(setting: Setting, random: np.random.Generator, more: int = 0) -> lis
         for _ in range(2):
             reply = makers[int(random.integers(3))](feedback, n, random)
             times = random.choice([0, 0, 0, 1, 3, setting.rounds], size=int(random.integers(1, 3)))
-            said.append(tuple((int(late), reply) for late in np.sort(times)))
+            said.append(tuple((int(delay), reply) for delay in np.sort(times)))
         result.append((f"says anything whatever ({number})", said[0], said[1]))
     return result
 
@@ -317,7 +317,7 @@ def crowd(setting: Setting, kind: str, random: np.random.Generator) -> list[Repl
 def neighbours(
     setting: Setting,
     about: str,
-    victim: int,
+    target: int,
     one: Said,
     other: Said,
     others: Sequence[Any],
@@ -326,10 +326,10 @@ def neighbours(
     """Two worlds: the victim says `one` or `other`, and may be known otherwise; everybody else is the same."""
     scripts = []
     for said, theirs in zip((one, other), known, strict=True):
-        answers = [Answer(victim, min(setting.rounds - 1, victim + late), reply) for late, reply in said]
+        answers = [Answer(target, min(setting.rounds - 1, target + delay), reply) for delay, reply in said]
         answers += [
-            Answer(t, t, reply) for t, reply in enumerate(others) if reply is not None and t != victim
+            Answer(t, t, reply) for t, reply in enumerate(others) if reply is not None and t != target
         ]
         in_order = tuple(sorted(answers, key=lambda answer: answer.at))
         scripts.append(Script(setting.rounds, in_order, theirs))
-    return Neighbours(about, setting, victim, scripts[0], scripts[1], known[0] != known[1])
+    return Neighbours(about, setting, target, scripts[0], scripts[1], known[0] != known[1])

@@ -15,7 +15,7 @@ from rich.text import Text
 from diminuendo.cli import loading
 from diminuendo.cli.screen import Plugins, console, make_room, say
 
-FACTS = ("learner", "feedback", "privacy", "regret", "stores")
+SPEC = ("learner", "feedback", "privacy", "regret", "stores")
 """What is said of each learner in a word or two."""
 WIDE = 100
 """Columns of a screen that has room for a sentence beside the facts."""
@@ -61,7 +61,7 @@ def learners_as_json() -> list[dict[str, Any]]:
 
 
 def show_learners(records: list[dict[str, Any]]) -> None:
-    """Print the roles first, because most people want one of these; then all learners."""
+    """Print the roles first, because most users want one of these; then all learners."""
     from diminuendo.learners import ABOUT, ROLES
     from diminuendo.learners.recommend import READ_SO
 
@@ -86,26 +86,26 @@ def _table(records: list[dict[str, Any]]) -> Table:
     """A row for each learner, with a column that says when to take it."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     widths = {"privacy": 8, "stores": 9}  # what is longer takes two lines, so that the last column has room
-    for name in (*FACTS, "use it"):
+    for name in (*SPEC, "use it"):
         table.add_column(name, no_wrap=name in ("learner", "regret"), max_width=widths.get(name))
     for record in records:
-        table.add_row(*_facts(record), record["when"])
+        table.add_row(*_spec(record), record["when"])
     return table
 
 
 def _lines(records: list[dict[str, Any]]) -> Text:
     """Two lines for each learner, for screens without room for a column that says when to take it."""
-    rows = [tuple(FACTS), *map(_facts, records)]
+    rows = [tuple(SPEC), *map(_spec, records)]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     head, *told = ("  ".join(map(set_cell_size, row, widths)).rstrip() for row in rows)
     lines = Text(f"{head}\n", style="bold")
-    for record, facts in zip(records, told, strict=True):
-        lines.append(f"{facts}\n", style="not bold")
+    for record, spec in zip(records, told, strict=True):
+        lines.append(f"{spec}\n", style="not bold")
         lines.append(f"    use it {record['when']}\n", style="not bold dim")
     return lines
 
 
-def _facts(record: dict[str, Any]) -> tuple[str, ...]:
+def _spec(record: dict[str, Any]) -> tuple[str, ...]:
     reads = record["feedback"]
     heard = "any" if len(reads) > 1 else reads[0]
     return record["learner"], heard, record["guarantee"], record["bound"], record["memory"]

@@ -42,7 +42,7 @@ def ledger_command(
         f"Spent    epsilon {result.spent():.6g} of {budget.epsilon:g}, in {charged}:",
         "         the largest cost of any one user, not a share of the users; learners charge in advance.",
         "         The budget covers a running learner to its end, unless others charge this ledger.",
-        f"Releases {len(result.drawn)}" + ("" if result.guarantee().secure_coins else ", seeded: no privacy"),
+        f"Releases {len(result.drawn)}" + ("" if result.guarantee().secure_rng else ", seeded: no privacy"),
         f"Checked  every entry matches the hash of the one before; head {result.head}",
     ]
     if torn := load(file).torn:

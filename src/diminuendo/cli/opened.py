@@ -12,7 +12,7 @@ from diminuendo.cli.screen import progress_bars, say
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from diminuendo.streams import People
+    from diminuendo.streams import Users
 
 
 def opened(
@@ -21,7 +21,7 @@ def opened(
     items: int | None,
     how: dict[str, Any],
     out_of_core: bool,
-    visits: int,
+    max_rounds_per_user: int,
 ) -> list[Any]:
     """The streams that were named, and a word on what was read."""
     with loading():
@@ -31,16 +31,16 @@ def opened(
         return [_mapped(source, objective, items, how) for source in sources]
     with progress_bars() as bars, warnings.catch_warnings():
         warnings.simplefilter("ignore", ReadNote)  # it is all said below
-        people = []
+        users = []
         for source in sources:
             path = Path(source)
             reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
-            people.append(open_stream(source, objective, n_items=items, **how, progress=reading))
-    _say_what_was_read(people, visits)
-    return people
+            users.append(open_stream(source, objective, n_items=items, **how, progress=reading))
+    _say_what_was_read(users, max_rounds_per_user)
+    return users
 
 
-def _mapped(source: str, objective: str | None, items: int | None, how: dict[str, Any]) -> People:
+def _mapped(source: str, objective: str | None, items: int | None, how: dict[str, Any]) -> Users:
     """A Parquet file whose rows are mapped from disk."""
     with loading():
         from diminuendo.streams import out_of_core
@@ -59,14 +59,17 @@ def _mapped(source: str, objective: str | None, items: int | None, how: dict[str
     return result
 
 
-def _say_what_was_read(streams: list[People], visits: int) -> None:
+def _say_what_was_read(streams: list[Users], max_rounds_per_user: int) -> None:
     """Of each table: its columns, what a round is, and which rows do not count."""
-    for people in streams:
-        if people.was_read is not None:
-            say(str(people.was_read))
-        if people.persons is not None:
-            some = sum(min(visits, rounds) for rounds in Counter(people.persons.tolist()).values())
+    for users in streams:
+        if users.was_read is not None:
+            say(str(users.was_read))
+        if users.user_ids is not None:
+            some = sum(
+                min(max_rounds_per_user, rounds) for rounds in Counter(users.user_ids.tolist()).values()
+            )
             say(
-                f"Private learners learn from {visits} of each user's rounds (--visits {visits}): from {some:,} of "
-                f"{len(people):,}."
+                f"Private learners learn from {max_rounds_per_user} of each user's rounds "
+                f"(--max-rounds-per-user {max_rounds_per_user}): from {some:,} of "
+                f"{len(users):,}."
             )

@@ -15,7 +15,7 @@ from rich.text import Text
 from diminuendo.cli import loading
 from diminuendo.cli.screen import Plugins, console, make_room, progress_bars, say, write_json
 from diminuendo.cli.simulate import FEEDBACKS
-from diminuendo.cli.typed import HITS, Answering, HitsWord, PrivateContext, a_day, numbers_in
+from diminuendo.cli.typed import HITS, HitsWord, PrivateContext, ResponseRate, a_day, numbers_in
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -46,14 +46,16 @@ def plan_command(
     cares_about: Annotated[
         float | None, typer.Option(help="How many items one user cares about, if that is known.")
     ] = None,
-    visits: Annotated[int, typer.Option(help="Rounds that one user may have; they share the budget.")] = 1,
-    late: Annotated[
+    max_rounds_per_user: Annotated[
+        int, typer.Option(help="Rounds that one user may have; they share the budget.")
+    ] = 1,
+    delay: Annotated[
         str,
         typer.Option(
             help="Feedback delay in rounds, also waited for; as 1000, or exponential:1000 (the mean)."
         ),
     ] = "0",
-    answering: Answering = 1.0,
+    response_rate: ResponseRate = 1.0,
     contexts: Annotated[
         str | None,
         typer.Option(help="Categories of each feature; as 20 or 20,24: 20 countries, 24 hours."),
@@ -93,12 +95,12 @@ def plan_command(
         epsilon=epsilon,
         delta=delta,
         feedback=kind,
-        store_people=store,
+        store_users=store,
         adversarial=adversarial,
         cares_about=cares_about,
-        visits=visits,
-        late=late,
-        answering=answering,
+        max_rounds_per_user=max_rounds_per_user,
+        delay=delay,
+        response_rate=response_rate,
         contexts=sizes,
         private_context=private_context,
         retention=retention,
@@ -160,15 +162,15 @@ def show_plan(found: Plan, daily: DayForecast | None = None) -> None:
 
 def _waits(setting: Setting) -> str:
     """How late answers are, and how many come; nothing where all come at once."""
-    from diminuendo.learners.base.patience import as_patience
-    from diminuendo.learners.base.replay import Lateness
+    from diminuendo.learners.base.feedback_window import as_feedback_window
+    from diminuendo.learners.base.replay import Delay
 
-    patience = as_patience(setting.patience)
-    said = Lateness(patience.ahead, answering=patience.answering).said()
+    feedback_window = as_feedback_window(setting.feedback_window)
+    said = Delay(feedback_window.ahead, response_rate=feedback_window.response_rate).said()
     if not said:
         return ""
-    share = patience.ahead / setting.rounds
-    lost = f" (of the first {share:.1%} of users no feedback is in time)" if patience.ahead else ""
+    share = feedback_window.ahead / setting.rounds
+    lost = f" (of the first {share:.1%} of users no feedback is in time)" if feedback_window.ahead else ""
     return f", {said}{lost}"
 
 
@@ -195,7 +197,7 @@ def _answer(found: Plan) -> Table:
     if best.name in LEARNERS:
         table.add_row("Stores", _kept(LEARNERS[best.name].advice))
     if found.keeping is not None:
-        table.add_row("Records", _rules_about_people(found.keeping, found))
+        table.add_row("Records", _rules_about_users(found.keeping, found))
     table.add_row("Regret", _proved(best, rounds))
     if found.noise is not None:
         table.add_row("Noise", _noise(found))
@@ -213,13 +215,11 @@ def _answer(found: Plan) -> Table:
 def _kept(advice: Advice) -> str:
     kept = advice.memory.capitalize()
     return (
-        f"{kept}, in memory and in snapshots."
-        if advice.keeps_people
-        else f"{kept}, no data of a single user."
+        f"{kept}, in memory and in snapshots." if advice.keeps_users else f"{kept}, no data of a single user."
     )
 
 
-def _rules_about_people(rules: Keeping, found: Plan) -> str:
+def _rules_about_users(rules: Keeping, found: Plan) -> str:
     """What a retention and a public sample come to, and what they cost."""
     said = []
     if rules.sample > 1:
@@ -248,27 +248,27 @@ def _proved(best: Candidate, rounds: int) -> str:
 
 
 def _noise(found: Plan) -> str:
-    """The noise of privacy at the last release, in people."""
+    """The noise of privacy at the last release, in users."""
     assert found.noise is not None
-    people, apart = found.noise.people, found.noise.apart
+    users, apart = found.noise.users, found.noise.apart
     sampled = " of the sample" if found.setting.sample > 1 else ""
     cares = f"if a user wants {found.cares_about:g} item{'' if found.cares_about == 1 else 's'}"
-    if apart > people:
+    if apart > users:
         return (
-            f"After {people:,} users{sampled}, no two items can be told apart: demand would have to differ "
+            f"After {users:,} users{sampled}, no two items can be told apart: demand would have to differ "
             f"by {apart:,.0f} users, {cares}."
         )
     return (
-        f"After {people:,} users{sampled}, items whose demand differs by about {apart:,.0f} users can be told "
+        f"After {users:,} users{sampled}, items whose demand differs by about {apart:,.0f} users can be told "
         f"apart: the better one ranks first 19 times in 20, {cares}."
     )
 
 
 def _slate_noise(look: FirstLook, n_items: int) -> str:
-    """The noise of privacy at the first release, in people."""
+    """The noise of privacy at the first release, in users."""
     items = "all items" if look.seen == n_items else f"{look.seen:,} items"
     return (
-        f"The first {look.took:,} users see {items}, each slate {look.people:,} users. Two slates whose rewards differ "
+        f"The first {look.took:,} users see {items}, each slate {look.users:,} users. Two slates whose rewards differ "
         f"by {_few(look.apart)} of these users can be told apart: the better one ranks first 19 times in 20."
     )
 
@@ -304,7 +304,7 @@ def _price_table(found: Plan) -> Table:
             "never" if row.half_way is None else f"{row.half_way:,} users" for row in rows
         ]
     columns["loss"] = [percent(row.loss) for row in rows]
-    # Runs differ more than where people say all they want.
+    # Runs differ more than where users say all they want.
     if slates and any(len(row.losses) > 1 for row in rows):
         columns["runs"] = [", ".join(percent(loss) for loss in sorted(row.losses)) for row in rows]
     table = Table(box=box.SIMPLE_HEAD)
@@ -333,16 +333,16 @@ def _show_day(found: Plan, daily: DayForecast) -> None:
         console.print(table)
     now = "" if daily.today is None else f", today's slate {said(daily.today)}"
     say(
-        f"For {day.people:,.10g} users, on average over the whole run: hindsight earns {said(daily.hindsight)}, random "
+        f"For {day.users:,.10g} users, on average over the whole run: hindsight earns {said(daily.hindsight)}, random "
         f"slates {said(daily.chance)}{now}."
     )
     if daily.unlike is not None:
         say(f"Note: {daily.unlike}")
 
 
-def _few(people: float) -> str:
-    """A number of people, and a digit more where it is next to nothing."""
-    return f"{people:,.0f}" if people >= 1.5 else f"{people:.1f}"
+def _few(users: float) -> str:
+    """A number of users, and a digit more where it is next to nothing."""
+    return f"{users:,.0f}" if users >= 1.5 else f"{users:.1f}"
 
 
 def percent(share: float) -> str:

@@ -50,7 +50,7 @@ console = Console()
 errors = Console(stderr=True)
 
 MEMORY = 1800.0
-"""Seconds that the time left is judged by: runs of many people report rarely."""
+"""Seconds that the time left is judged by: runs of many users report rarely."""
 
 
 def say(line: str, style: str | None = None) -> None:

@@ -26,9 +26,9 @@ from diminuendo.cli.screen import (
 )
 from diminuendo.cli.typed import (
     HITS,
-    Answering,
     HitsWord,
     PrivateContext,
+    ResponseRate,
     compared_with,
     how_to_read,
     learner_names,
@@ -40,7 +40,7 @@ from diminuendo.errors import InvalidInput
 if TYPE_CHECKING:
     from diminuendo.simulate.result import Simulation, Sweep
     from diminuendo.simulate.sweeps import Tell
-    from diminuendo.streams import People
+    from diminuendo.streams import Users
     from diminuendo.streams.per_day import PerDay
     from diminuendo.types import FeedbackKind, Progress
 
@@ -97,17 +97,17 @@ def simulate_command(
     ] = None,
     epsilon: Annotated[str, typer.Option(help="Privacy budgets of private learners; as 1 or .1,1,10.")] = "1",
     delta: Annotated[float, typer.Option(help="Privacy budget of private learners.")] = 1e-6,
-    visits: Annotated[
+    max_rounds_per_user: Annotated[
         int,
         typer.Option(help="Rounds of one user that private learners learn from; they share the budget."),
     ] = 1,
-    late: Annotated[
+    delay: Annotated[
         str,
         typer.Option(
             help="Feedback delay in rounds, also waited for; as 1000, 0,100,1000 or exponential:1000 (the mean)."
         ),
     ] = "0",
-    answering: Answering = 1.0,
+    response_rate: ResponseRate = 1.0,
     retention: Annotated[
         int | None,
         typer.Option(help="Rounds after which private learners delete records of users. Default: never."),
@@ -162,8 +162,8 @@ def simulate_command(
         str | None,
         typer.Option(
             "--round",
-            help="A round is: person (all rows of a user), order or order:COLUMN, session or session:MINUTES (of a "
-            "pause), day. Default: an order or session, if users have several, else a person.",
+            help="A round is: user (all rows of a user), order or order:COLUMN, session or session:MINUTES (of a "
+            "pause), day. Default: an order or session, if users have several, else a user.",
         ),
     ] = None,
     skip_bad: Annotated[
@@ -172,7 +172,7 @@ def simulate_command(
     ignore_case: Annotated[
         bool, typer.Option("--ignore-case", help="Tea and tea are one item, ADA and ada one user.")
     ] = False,
-    people_without: Annotated[
+    users_without: Annotated[
         int,
         typer.Option(
             help="Add so many users, spread evenly, who want nothing: a table has no rows of theirs."
@@ -224,17 +224,17 @@ def simulate_command(
         "skip_bad": skip_bad,
         "ignore_case": ignore_case,
     }
-    how |= {"people_without": people_without, "context": context, "private_context": private_context}
+    how |= {"users_without": users_without, "context": context, "private_context": private_context}
     counts = numbers_in(slots, int, "--slots")
     compared = compared_with(today, per_day, hits)
     cuts = None if rounds is None else numbers_in(rounds, int, "--rounds")
     budgets = numbers_in(epsilon, float, "--epsilon")
     make_room(json_file)
-    crowds = opened(stream, objective, items, how, out_of_core, visits)
+    crowds = opened(stream, objective, items, how, out_of_core, max_rounds_per_user)
     rules = rules_of(pinned, cap or [], crowds)
     names = _names(learners, feedback, ruled=rules is not None)
     if learners is None and context is not None:
-        names = _compared(names, crowds[0], feedback, delta, late.split(","), answering)
+        names = _compared(names, crowds[0], feedback, delta, delay.split(","), response_rate)
     _run(
         crowds,
         out,
@@ -245,10 +245,10 @@ def simulate_command(
         learners=names,
         feedback=feedback,
         delta=delta,
-        visits=visits,
+        max_rounds_per_user=max_rounds_per_user,
         clicks=clicks,
-        late=late.split(","),
-        answering=answering,
+        delay=delay.split(","),
+        response_rate=response_rate,
         retention=retention,
         sample=sample,
         rules=rules,
@@ -272,9 +272,9 @@ def streams_command(plugin: Plugins = None) -> None:
     table.add_column("objective")
     table.add_column("contexts")
     for name, make in BUILTIN.items():
-        people = make()
-        known = () if people.contexts is None else (column.name for column in people.contexts.columns)
-        table.add_row(name, f"{len(people):,}", f"{people.n_items:,}", people.family_name, ", ".join(known))
+        users = make()
+        known = () if users.contexts is None else (column.name for column in users.contexts.columns)
+        table.add_row(name, f"{len(users):,}", f"{users.n_items:,}", users.family_name, ", ".join(known))
     console.print(table)
     console.print(
         "Files: scipy CSR [bold].npz[/] (row = user, column = item, value in [0, 1]); tables "
@@ -297,18 +297,18 @@ def _names(given: str | None, feedback: str, *, ruled: bool = False) -> list[str
 
 
 def _compared(
-    names: list[str], people: People, feedback: str, delta: float, late: list[str], answering: float
+    names: list[str], users: Users, feedback: str, delta: float, delay: list[str], response_rate: float
 ) -> list[str]:
-    """These learners, and those to compare them with where something is known of people."""
+    """These learners, and those to compare them with where something is known of users."""
     with loading():
         from diminuendo.learners import Setting
-        from diminuendo.learners.base.replay import as_lateness
+        from diminuendo.learners.base.replay import as_delay
         from diminuendo.simulate.contexts import comparison
 
     kind = cast("FeedbackKind", feedback)
-    setting = Setting(people.n_items, 1, len(people), kind, delta=delta)
-    at_once = not any(as_lateness(said, answering).said() for said in late)
-    return comparison(names, setting, people.contexts, at_once=at_once)
+    setting = Setting(users.n_items, 1, len(users), kind, delta=delta)
+    at_once = not any(as_delay(said, response_rate).said() for said in delay)
+    return comparison(names, setting, users.contexts, at_once=at_once)
 
 
 def _run(streams: Any, out: Path | None, json_file: Path | None = None, **asked: Any) -> None:

@@ -1,4 +1,4 @@
-"""What was typed, as values: numbers and names between commas, how tables are read, rules, the people of a day; and
+"""What was typed, as values: numbers and names between commas, how tables are read, rules, the users of a day; and
 options that several commands have."""
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
     from diminuendo.offline import SlateRules
-    from diminuendo.streams import People
+    from diminuendo.streams import Users
     from diminuendo.streams.per_day import PerDay
 
 Number = TypeVar("Number", int, float)
 HITS = "hits"
 """What is counted in a day, unless there is a better word; as in streams.per_day."""
 
-Answering = Annotated[float, typer.Option(help="The share of users who give feedback at all.")]
+ResponseRate = Annotated[float, typer.Option(help="The share of users who give feedback at all.")]
 PrivateContext = Annotated[
     bool, typer.Option("--private-context", help="Hide contexts, too, from everybody but the user.")
 ]
@@ -54,7 +54,7 @@ def how_to_read(columns: str | None, scale: str | None) -> dict[str, Any]:
         result["columns"] = tuple(name.strip() for name in columns.split(","))
         if len(result["columns"]) not in (2, 3):
             raise InvalidInput(
-                "--columns takes the columns of person, item and value, as user,film,stars, or of person and item; got "
+                "--columns takes the columns of user, item and value, as user,film,stars, or of user and item; got "
                 f"{columns!r}."
             )
     if scale is not None:
@@ -67,7 +67,7 @@ def how_to_read(columns: str | None, scale: str | None) -> dict[str, Any]:
 
 
 def compared_with(today: str | None, per_day: float | None, hits: str) -> dict[str, Any]:
-    """Today's slate and the people of a day, where they are said."""
+    """Today's slate and the users of a day, where they are said."""
     result: dict[str, Any] = {"today": None, "per_day": a_day(per_day, hits)}
     if today is not None:
         with loading():
@@ -77,7 +77,7 @@ def compared_with(today: str | None, per_day: float | None, hits: str) -> dict[s
 
 
 def a_day(per_day: float | None, hits: str) -> PerDay | None:
-    """The people of a day, where it is said how many come."""
+    """The users of a day, where it is said how many come."""
     if per_day is not None:
         with loading():
             from diminuendo.streams.per_day import PerDay
@@ -89,7 +89,7 @@ def a_day(per_day: float | None, hits: str) -> PerDay | None:
     return None
 
 
-def rules_of(pinned: str | None, caps: list[str], streams: Sequence[People]) -> SlateRules | None:
+def rules_of(pinned: str | None, caps: list[str], streams: Sequence[Users]) -> SlateRules | None:
     """What slates must keep to, by names or numbers of items; None where nothing is said."""
     if pinned is None and not caps:
         return None

@@ -11,7 +11,7 @@ Regret     `bound()`: against (1 - 1/e) of the best fixed point, expected, for a
            played (docs/maths/continuous.md, Theorems C3, C5, C6).
 Guarantee  noise=None: none. "gaussian": (epsilon, delta), exact whole-number arithmetic, all copies released together
            (Theorem C2). "gamma": (epsilon, 0), each copy epsilon / K, proved for real arithmetic only (Theorem C1).
-Assumes    gradient_bound, smoothness and the horizon are public; nothing is tuned on the people it protects. Objectives
+Assumes    gradient_bound, smoothness and the horizon are public; nothing is tuned on the users it protects. Objectives
            may be anything: what they say is cut to size.
 Excludes   timing, and the memory of the process.
 Readable   paper/algorithms.py, `continuous` and `meta_frank_wolfe`: the same points from the same words.
@@ -36,7 +36,7 @@ from diminuendo.experts.noisy_leader import ftrl_points, pftal_points
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.types import Floats
 
 NoiseKind = Literal["gamma", "gaussian"]
@@ -87,7 +87,7 @@ class MetaFrankWolfe(PointLearner):
     ledger : Ledger, optional
         Charged when the learner is made. By default one in memory.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
     name : str, default "frank-wolfe"
         Name of the releases in the ledger.
 
@@ -111,10 +111,10 @@ class MetaFrankWolfe(PointLearner):
 
     Examples
     --------
-    >>> from diminuendo import SeededCoins
+    >>> from diminuendo import SeededSource
     >>> from diminuendo.continuous import Box, ConcaveOfLinear, MetaFrankWolfe
     >>> learner = MetaFrankWolfe(
-    ...     Box([1.0, 1.0]), 100, gradient_bound=1.0, smoothness=1.0, noise="gaussian", coins=SeededCoins(1)
+    ...     Box([1.0, 1.0]), 100, gradient_bound=1.0, smoothness=1.0, noise="gaussian", rng=SeededSource(1)
     ... )
     >>> learner.observe(learner.choose(), ConcaveOfLinear([0.5, 0.25]))
     >>> round(learner.guarantee.epsilon, 6), learner.guarantee.delta, learner.guarantee.proof
@@ -138,11 +138,11 @@ class MetaFrankWolfe(PointLearner):
         copies: int | None = None,
         releases: int | None = None,
         ledger: Ledger | None = None,
-        coins: Coins | None = None,
+        rng: RandomSource | None = None,
         name: str = "frank-wolfe",
     ) -> None:
         super().__init__(
-            domain, rounds, gradient_bound, smoothness, noise, epsilon, delta, releases, ledger, coins
+            domain, rounds, gradient_bound, smoothness, noise, epsilon, delta, releases, ledger, rng
         )
         self.calibration = _validate.one_of(calibration, ("tight", "paper"), "calibration")
         if calibration == "paper" and (noise != "gamma" or copies or releases):
@@ -157,8 +157,8 @@ class MetaFrankWolfe(PointLearner):
     ) -> GradientSums:
         """Make the plan; the sums that it wants, paid for."""
         if self.noise is None:
-            self.plan = frank_wolfe_plan.open_plan(self.facts, copies)
-            return OpenSums(self.facts, self.plan.copies)
+            self.plan = frank_wolfe_plan.open_plan(self.spec, copies)
+            return OpenSums(self.spec, self.plan.copies)
         if self.noise == "gamma":
             self._theorem, self._budget = "Theorem C1", Budget(self.epsilon, 0.0, self._unit, "pure")
         else:
@@ -166,14 +166,14 @@ class MetaFrankWolfe(PointLearner):
         paid, cost = ledger or Ledger(self._budget), self._budget.share()
         if isinstance(cost, Laplace):
             if self.calibration == "paper":
-                self.plan = frank_wolfe_plan.paper_plan(self.facts, cost.epsilon)
+                self.plan = frank_wolfe_plan.paper_plan(self.spec, cost.epsilon)
             else:
-                self.plan = frank_wolfe_plan.gamma_plan(self.facts, cost.epsilon, copies, releases)
+                self.plan = frank_wolfe_plan.gamma_plan(self.spec, cost.epsilon, copies, releases)
             return GammaSums(
-                self.facts, self.plan, cost.epsilon, paid, name, padded=self.calibration == "tight"
+                self.spec, self.plan, cost.epsilon, paid, name, padded=self.calibration == "tight"
             )
-        self.plan = frank_wolfe_plan.gaussian_plan(self.facts, cast(Gaussian, cost).rho, copies, releases)
-        return TickSums(self.facts, self.plan.copies, self.plan.schedule, cost, paid, name, "sqrt-toeplitz")
+        self.plan = frank_wolfe_plan.gaussian_plan(self.spec, cast(Gaussian, cost).rho, copies, releases)
+        return TickSums(self.spec, self.plan.copies, self.plan.schedule, cost, paid, name, "sqrt-toeplitz")
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -191,9 +191,9 @@ class MetaFrankWolfe(PointLearner):
         """What the paper claims, for Gamma-norm noise only. The diameter is taken as sqrt(2) * radius, its maximum."""
         if self.noise != "gamma":
             return None
-        facts, radius = self.facts, self.facts.radius
-        size = facts.gradient_bound, radius, math.sqrt(2) * radius, facts.smoothness
-        regret = frank_wolfe_plan.printed_regret(facts.n, facts.rounds, self.epsilon, *size)
+        spec, radius = self.spec, self.spec.radius
+        size = spec.gradient_bound, radius, math.sqrt(2) * radius, spec.smoothness
+        regret = frank_wolfe_plan.printed_regret(spec.n, spec.rounds, self.epsilon, *size)
         return Claim(self.epsilon, 0.0, regret)
 
     def _follow(self, sums: Floats, rounds: int) -> None:

@@ -4,7 +4,7 @@ Everything is a function of public facts: n entries, T rounds, R the radius of t
 on how fast they change, and the budget. With K copies, each of expected regret at most B (docs/maths/continuous.md,
 Theorem C3),
 
-    (1 - 1/e) best - payoff  <=  c_K (B + beta R^2 T / (2K)),     c_K = 1 - (1 - 1/K)^K .
+    (1 - 1/e) best - reward  <=  c_K (B + beta R^2 T / (2K)),     c_K = 1 - (1 - 1/K)^K .
 
 More copies make smaller steps and cost more noise: B grows with sqrt(K) where all copies share one Gaussian release
 (Theorem C2), with K where each pays by itself (Theorem C1). More releases learn faster and cost more noise.
@@ -38,7 +38,7 @@ GRADIENT_TICKS = 1 << 16
 
 
 @dataclass(frozen=True)
-class Facts:
+class Spec:
     """What is known before anybody comes."""
 
     n: int
@@ -51,7 +51,7 @@ class Facts:
 
     def __post_init__(self) -> None:
         if _validate.positive_int(self.rounds, "rounds") < 2:
-            raise InvalidInput("rounds must be at least 2: what one person says can only help the next.")
+            raise InvalidInput("rounds must be at least 2: what one user says can only help the next.")
         steep = _validate.positive_float(self.gradient_bound, "gradient_bound")
         if not 1 / STEEPEST <= steep <= STEEPEST:
             raise InvalidInput(
@@ -81,15 +81,15 @@ class FrankWolfePlan:
         """How often sums are published."""
         return len(self.schedule) - 1
 
-    def bound(self, facts: Facts) -> float:
+    def bound(self, spec: Spec) -> float:
         """The proved bound on the expected (1 - 1/e)-regret."""
-        steep = facts.gradient_bound
+        steep = spec.gradient_bound
         if self.leader == "pftal":
-            regret = noisy_leader.pftal_bound(facts.radius, steep, facts.rounds, self.parameter, self.noise)
+            regret = noisy_leader.pftal_bound(spec.radius, steep, spec.rounds, self.parameter, self.noise)
         else:
             sizes, eta = self.schedule.sizes, self.parameter
-            regret = noisy_leader.ftrl_bound(facts.spread, steep, sizes, eta, self.noise, self.stray)
-        return reach(self.copies) * (regret + self.floor + steps_price(facts, self.copies))
+            regret = noisy_leader.ftrl_bound(spec.spread, steep, sizes, eta, self.noise, self.stray)
+        return reach(self.copies) * (regret + self.floor + steps_price(spec, self.copies))
 
 
 def reach(copies: int) -> float:
@@ -97,60 +97,60 @@ def reach(copies: int) -> float:
     return 1 - (1 - 1 / copies) ** copies
 
 
-def steps_price(facts: Facts, copies: int) -> float:
+def steps_price(spec: Spec, copies: int) -> float:
     """What K steps lose because they are not infinitely small."""
-    return facts.smoothness * facts.radius**2 * facts.rounds / (2 * copies)
+    return spec.smoothness * spec.radius**2 * spec.rounds / (2 * copies)
 
 
-def open_plan(facts: Facts, copies: int | None = None) -> FrankWolfePlan:
+def open_plan(spec: Spec, copies: int | None = None) -> FrankWolfePlan:
     """Without privacy: a new point every round; by default enough copies that steps cost no more than learning."""
     if copies is not None:
         copies = _validate.positive_int(copies, "copies")
     else:
-        learning = facts.spread * facts.gradient_bound * math.sqrt(facts.rounds)
-        wanted = steps_price(facts, 1) / learning
+        learning = spec.spread * spec.gradient_bound * math.sqrt(spec.rounds)
+        wanted = steps_price(spec, 1) / learning
         copies = max(1, min(MOST_COPIES, math.ceil(wanted)))
-    return _tuned(facts, copies, facts.rounds)
+    return _tuned(spec, copies, spec.rounds)
 
 
-def paper_plan(facts: Facts, epsilon: float) -> FrankWolfePlan:
+def paper_plan(spec: Spec, epsilon: float) -> FrankWolfePlan:
     """K = T^(1/4) / log^1.25 T, as in Algorithm 4, rounded and at least 1; H as printed, for a copy's epsilon / K."""
-    copies = max(1, round(facts.rounds**0.25 / math.log(facts.rounds) ** 1.25))
-    schedule = equal(facts.rounds, facts.rounds)
-    noise = noisy_leader.gamma_length(facts.n, *gamma_noise(facts, epsilon, copies, len(schedule) - 1))
-    curvature = noisy_leader.paper_curvature(facts.n, facts.rounds, epsilon / copies)
+    copies = max(1, round(spec.rounds**0.25 / math.log(spec.rounds) ** 1.25))
+    schedule = equal(spec.rounds, spec.rounds)
+    noise = noisy_leader.gamma_length(spec.n, *gamma_noise(spec, epsilon, copies, len(schedule) - 1))
+    curvature = noisy_leader.paper_curvature(spec.n, spec.rounds, epsilon / copies)
     return FrankWolfePlan(copies, schedule, "pftal", curvature, noise)
 
 
-def gamma_plan(facts: Facts, epsilon: float, copies: int | None, releases: int | None) -> FrankWolfePlan:
+def gamma_plan(spec: Spec, epsilon: float, copies: int | None, releases: int | None) -> FrankWolfePlan:
     """Pure noise, each copy at epsilon / K, padded so that it has the same law in every release (Theorem C6)."""
 
     def made(copies: int, releases: int) -> FrankWolfePlan:
-        noise = noisy_leader.gamma_length(facts.n, *gamma_noise(facts, epsilon, copies, releases))
-        return _tuned(facts, copies, releases + 1, noise)
+        noise = noisy_leader.gamma_length(spec.n, *gamma_noise(spec, epsilon, copies, releases))
+        return _tuned(spec, copies, releases + 1, noise)
 
-    return _least(facts, made, copies, releases)
+    return _least(spec, made, copies, releases)
 
 
-def gaussian_plan(facts: Facts, rho: float, copies: int | None, releases: int | None) -> FrankWolfePlan:
+def gaussian_plan(spec: Spec, rho: float, copies: int | None, releases: int | None) -> FrankWolfePlan:
     """Gaussian noise on all copies together, at rho."""
 
     def made(copies: int, releases: int) -> FrankWolfePlan:
         square, variance = _strategy(releases)
-        raw = math.sqrt(tick_clip(copies).sensitivity_squared(facts.n * copies) * square / (2 * rho))
-        tick = facts.gradient_bound / GRADIENT_TICKS
-        noise = math.sqrt(facts.n * variance) * raw * tick
-        stray = 2 * facts.n * math.sqrt(releases * variance) * tick  # Lemma C6b
-        floor = facts.rounds * math.sqrt(facts.n) * facts.radius * tick
-        return _tuned(facts, copies, releases + 1, noise, stray, floor)
+        raw = math.sqrt(tick_clip(copies).sensitivity_squared(spec.n * copies) * square / (2 * rho))
+        tick = spec.gradient_bound / GRADIENT_TICKS
+        noise = math.sqrt(spec.n * variance) * raw * tick
+        stray = 2 * spec.n * math.sqrt(releases * variance) * tick  # Lemma C6b
+        floor = spec.rounds * math.sqrt(spec.n) * spec.radius * tick
+        return _tuned(spec, copies, releases + 1, noise, stray, floor)
 
-    return _least(facts, made, copies, releases)
+    return _least(spec, made, copies, releases)
 
 
-def gamma_noise(facts: Facts, epsilon: float, copies: int, releases: int) -> tuple[int, float]:
+def gamma_noise(spec: Spec, epsilon: float, copies: int, releases: int) -> tuple[int, float]:
     """How many nodes make up a running sum at most, and the scale of the noise in each: sensitivity sqrt(2) G."""
     levels = releases.bit_length()
-    return levels, node_scale(levels, math.sqrt(2) * facts.gradient_bound, epsilon / copies)
+    return levels, node_scale(levels, math.sqrt(2) * spec.gradient_bound, epsilon / copies)
 
 
 def tick_clip(copies: int) -> Clip:
@@ -167,25 +167,25 @@ def _strategy(releases: int) -> tuple[int, float]:
 
 
 def _tuned(
-    facts: Facts, copies: int, batches: int, noise: float = 0.0, stray: float = 0.0, floor: float = 0.0
+    spec: Spec, copies: int, batches: int, noise: float = 0.0, stray: float = 0.0, floor: float = 0.0
 ) -> FrankWolfePlan:
-    schedule = equal(facts.rounds, batches)
-    rate = noisy_leader.best_rate(facts.spread, facts.gradient_bound, schedule.sizes, stray)
+    schedule = equal(spec.rounds, batches)
+    rate = noisy_leader.best_rate(spec.spread, spec.gradient_bound, schedule.sizes, stray)
     return FrankWolfePlan(copies, schedule, "ftrl", rate, noise, stray, floor)
 
 
 def _least(
-    facts: Facts, made: Callable[[int, int], FrankWolfePlan], copies: int | None, releases: int | None
+    spec: Spec, made: Callable[[int, int], FrankWolfePlan], copies: int | None, releases: int | None
 ) -> FrankWolfePlan:
     """The plan with the least bound, where copies or releases are left open."""
     some = _grid(MOST_COPIES) if copies is None else [_validate.positive_int(copies, "copies")]
     if releases is None:
-        most = min(facts.rounds - 1, MOST_RELEASES)
+        most = min(spec.rounds - 1, MOST_RELEASES)
         often: Iterable[int] = {most} | {(1 << j) - 1 for j in range(1, most.bit_length())}
     else:
-        often = [_validate.whole(releases, 1, facts.rounds - 1, "releases")]
+        often = [_validate.whole(releases, 1, spec.rounds - 1, "releases")]
     plans = (made(k, count) for k in some for count in sorted(often))
-    return min(plans, key=lambda plan: plan.bound(facts))
+    return min(plans, key=lambda plan: plan.bound(spec))
 
 
 def _grid(most: int) -> list[int]:

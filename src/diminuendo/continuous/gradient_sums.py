@@ -1,6 +1,6 @@
 r"""Where gradients are added up: as they are, with Gamma-norm noise, or in whole ticks with exact noise.
 
-Each takes one person's gradients, K of n entries, cuts them (NaN and negative entries are 0, nothing is longer than G)
+Each takes one user's gradients, K of n entries, cuts them (NaN and negative entries are 0, nothing is longer than G)
 and adds them to the open batch; `release` closes the batch and returns the running sums of everything released so far,
 with noise. Releases are kept with the ledger before anybody sees them: after a crash they are published as they were.
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.continuous import frank_wolfe_plan
-from diminuendo.continuous.frank_wolfe_plan import Facts, FrankWolfePlan
+from diminuendo.continuous.frank_wolfe_plan import FrankWolfePlan, Spec
 from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.events import ContinuousGaussian, Event, Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
@@ -52,7 +52,7 @@ class GradientSums(ABC):
 
     event: Event | None
     """What all releases together cost."""
-    _facts: dict[str, str]
+    _spec: dict[str, str]
     _arrays: list[NDArray[Any]]
 
     def __repr__(self) -> str:
@@ -65,19 +65,19 @@ class GradientSums(ABC):
 
     @abstractmethod
     def add(self, gradients: Floats) -> None:
-        """One person's gradients, (K, n), to the open batch."""
+        """One user's gradients, (K, n), to the open batch."""
 
     @abstractmethod
     def release(self, secret: SecretRandomness) -> Floats:
         """Close the batch; the running sums, (K, n)."""
 
     def snapshot(self) -> bytes:
-        """All of it, without any randomness. As private as what people said."""
-        return snapshots.packed(self._facts, self._arrays)
+        """All of it, without any randomness. As private as what users said."""
+        return snapshots.packed(self._spec, self._arrays)
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of sums that were made with the same arguments."""
-        snapshots.unpack(snapshot, self._facts, self._arrays)
+        snapshots.unpack(snapshot, self._spec, self._arrays)
 
 
 class OpenSums(GradientSums):
@@ -85,9 +85,9 @@ class OpenSums(GradientSums):
 
     event = None
 
-    def __init__(self, facts: Facts, copies: int) -> None:
-        self._bound, self._facts = facts.gradient_bound, {"sums": "open"}
-        self._done, self._total = np.zeros(1, dtype=np.int64), np.zeros((copies, facts.n))
+    def __init__(self, spec: Spec, copies: int) -> None:
+        self._bound, self._spec = spec.gradient_bound, {"sums": "open"}
+        self._done, self._total = np.zeros(1, dtype=np.int64), np.zeros((copies, spec.n))
         self._arrays = [self._done, self._total]
 
     @property
@@ -109,17 +109,17 @@ class GammaSums(GradientSums):
     """Trees with Gamma-norm noise, each copy at epsilon / K. `padded`: every release has the noise of as many nodes."""
 
     def __init__(
-        self, facts: Facts, plan: FrankWolfePlan, epsilon: float, ledger: Ledger, name: str, padded: bool
+        self, spec: Spec, plan: FrankWolfePlan, epsilon: float, ledger: Ledger, name: str, padded: bool
     ) -> None:
-        self._bound, self._padded = facts.gradient_bound, padded
-        _, scale = frank_wolfe_plan.gamma_noise(facts, epsilon, plan.copies, plan.releases)
-        self._tree = GammaTree(plan.copies, facts.n, plan.releases, scale)
-        self._batch = np.zeros((plan.copies, facts.n))
+        self._bound, self._padded = spec.gradient_bound, padded
+        _, scale = frank_wolfe_plan.gamma_noise(spec, epsilon, plan.copies, plan.releases)
+        self._tree = GammaTree(plan.copies, spec.n, plan.releases, scale)
+        self._batch = np.zeros((plan.copies, spec.n))
         self._arrays = [*self._tree.arrays, self._batch]
         self._due: Floats | None = None  # drawn, but not kept yet because that failed, as on a full disk
         self.event = Laplace(epsilon)
-        about = f"{plan.copies} x {facts.n} gradients, gamma noise, {plan.releases} releases of {facts.rounds} rounds"
-        self._facts = {"sums": f"{about}, {scale!r}, {padded}"}
+        about = f"{plan.copies} x {spec.n} gradients, gamma noise, {plan.releases} releases of {spec.rounds} rounds"
+        self._spec = {"sums": f"{about}, {scale!r}, {padded}"}
         self._paid = ledger.buy(self.event, name, about)
 
     @property
@@ -175,7 +175,7 @@ class TickSums(GradientSums):
 
     def __init__(
         self,
-        facts: Facts,
+        spec: Spec,
         copies: int,
         schedule: Schedule,
         cost: Gaussian | ContinuousGaussian | Laplace,
@@ -183,9 +183,9 @@ class TickSums(GradientSums):
         name: str,
         strategy: str,
     ) -> None:
-        self._shape, self._unit = (copies, facts.n), facts.gradient_bound
+        self._shape, self._unit = (copies, spec.n), spec.gradient_bound
         self._sum = PrivateSum(
-            copies * facts.n,
+            copies * spec.n,
             schedule=Schedule(schedule.ends[:-1]),  # nobody comes after the last batch
             cost=cost,
             ledger=ledger,

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo.continuous.domains import FARTHEST_POINT, Domain
-from diminuendo.continuous.frank_wolfe_plan import Facts
+from diminuendo.continuous.frank_wolfe_plan import Spec
 from diminuendo.continuous.gradient_sums import GradientSums
 from diminuendo.continuous.objectives import DRObjective
 from diminuendo.errors import InvalidInput, WrongFeedback, refuse_copies
 from diminuendo.privacy.budget import Budget, Guarantee, Unit, no_privacy
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.process_guard import ProcessGuard, said_by
-from diminuendo.randomness.coins import Coins, SystemCoins
+from diminuendo.privacy.process_guard import ProcessGuard, call_untrusted
+from diminuendo.randomness.sources import RandomSource, SystemSource
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
 from diminuendo.sums.schedule import Schedule
@@ -77,23 +77,23 @@ class PointLearner(ABC):
         delta: float,
         releases: int | None,
         ledger: Ledger | None,
-        coins: Coins | None,
+        rng: RandomSource | None,
     ) -> None:
         if not isinstance(domain, Domain):
             raise InvalidInput(f"domain must be a Domain such as Box([1.0, 1.0]); got {domain!r}.")
         self.domain = domain
         self.noise = _validate.one_of(noise, (None, *self._kinds), "noise")
-        self.facts = Facts(domain.n, rounds, domain.radius, domain.spread, gradient_bound, smoothness)
+        self.spec = Spec(domain.n, rounds, domain.radius, domain.spread, gradient_bound, smoothness)
         self.epsilon, self.delta = _validate.positive_float(epsilon, "epsilon"), _validate.delta(delta)
         if noise is None and (ledger is not None or releases is not None):
             raise InvalidInput("Without noise there are no releases to pay for; choose noise='gaussian'.")
-        self.coins: Coins = SystemCoins() if coins is None else coins
-        self._secret, self._guard = SecretRandomness(self.coins), ProcessGuard()
+        self.rng: RandomSource = SystemSource() if rng is None else rng
+        self._secret, self._guard = SecretRandomness(self.rng), ProcessGuard()
         self._unit = Unit() if ledger is None else ledger.budget.unit
         self._issued = np.zeros(1, dtype=np.int64)
 
     def _open(self, sums: GradientSums, copies: int) -> None:
-        """The plan is made and the sums, of `copies` gradients of each person, are paid for: the first point."""
+        """The plan is made and the sums, of `copies` gradients of each user, are paid for: the first point."""
         self._sums = sums
         self._starts = (0, *self.schedule.ends)
         self._answered = np.zeros(max(self.schedule.sizes), dtype=np.bool_)  # in the open batch
@@ -102,7 +102,7 @@ class PointLearner(ABC):
     def __repr__(self) -> str:
         how = "not private" if self.noise is None else f"{self.noise} noise"
         copies = f": {len(self._vertices)} copies" if len(self._vertices) > 1 else ""
-        rounds = f"{self.rounds} of {self.facts.rounds} rounds"
+        rounds = f"{self.rounds} of {self.spec.rounds} rounds"
         return f"<{type(self).__name__}{copies} on {self.domain.n} entries, {how}, {rounds}>"
 
     @property
@@ -125,18 +125,18 @@ class PointLearner(ABC):
     def guarantee(self) -> Guarantee:
         """What is proved about everything that this learner publishes. `exact` is False for Gamma-norm noise."""
         if self.event is None:
-            return no_privacy(self.coins.secure)
+            return no_privacy(self.rng.secure)
         exact, budget, proof = (
             self.noise != "gamma",
             self._budget,
             f"docs/maths/continuous.md, {self._theorem}",
         )
         worth = budget.worth_of(self.event)
-        return Guarantee(worth, budget.delta, str(self._unit), proof, self.coins.secure, exact=exact)
+        return Guarantee(worth, budget.delta, str(self._unit), proof, self.rng.secure, exact=exact)
 
     def bound(self) -> float:
         """Return the proved bound on expected regret against (1 - 1/e) of the best fixed point, over all rounds."""
-        return float(self.plan.bound(self.facts))
+        return float(self.plan.bound(self.spec))
 
     @property
     @abstractmethod
@@ -153,7 +153,7 @@ class PointLearner(ABC):
 
     @abstractmethod
     def _asked(self, place: int) -> Floats:
-        """(copies, n): where the person at that place of the open batch is asked for gradients. A copy."""
+        """(copies, n): where the user at that place of the open batch is asked for gradients. A copy."""
 
     def _toss(self, place: int) -> None:  # noqa: B027  some ask everybody of a batch about the same points
         """Public coins for the round at that place of the open batch, whether it will be answered or not."""
@@ -202,8 +202,8 @@ class PointLearner(ABC):
         -----
         Late and repeated feedback changes nothing and looks the same.
         """
-        with self._guard.asking():  # foreign code: whatever Exception it raises is what this person said
-            gradients: Any = said_by(lambda: getattr(objective, "gradients", None))
+        with self._guard.asking():  # foreign code: whatever Exception it raises is what this user said
+            gradients: Any = call_untrusted(lambda: getattr(objective, "gradients", None))
         if not callable(gradients):
             raise WrongFeedback(
                 "Expected an objective with gradients(points), as in diminuendo.continuous; "
@@ -214,7 +214,7 @@ class PointLearner(ABC):
         asked = self._asked(place)
         shape = asked.shape
         with self._guard.asking():
-            said = said_by(lambda: _validate.as_floats(gradients(asked)))
+            said = call_untrusted(lambda: _validate.as_floats(gradients(asked)))
         with self._guard.lock, self._guard.publishing():
             if (place := self._place(decision)) is None:  # asked again: an objective is foreign code
                 return
@@ -252,9 +252,9 @@ class PointLearner(ABC):
 
     def _admit(self, rounds: int) -> None:
         self._guard.check()
-        if self.rounds + rounds > self.facts.rounds:
+        if self.rounds + rounds > self.spec.rounds:
             raise InvalidInput(
-                f"This learner was made for {self.facts.rounds} rounds; {self.rounds} are over and {rounds} more "
+                f"This learner was made for {self.spec.rounds} rounds; {self.rounds} are over and {rounds} more "
                 "were asked for. Make another one."
             )
 
@@ -322,4 +322,4 @@ class PointLearner(ABC):
 
     def _made_with(self) -> dict[str, str]:
         shape = {key: np.asarray(value).tolist() for key, value in vars(self.domain).items()}
-        return {"learner": repr((type(self.domain).__name__, shape, self.facts, self.plan, self.noise))}
+        return {"learner": repr((type(self.domain).__name__, shape, self.spec, self.plan, self.noise))}

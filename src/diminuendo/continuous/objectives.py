@@ -1,4 +1,4 @@
-r"""What people feel about points: monotone functions with diminishing returns in every direction (DR-submodular).
+r"""What users feel about points: monotone functions with diminishing returns in every direction (DR-submodular).
 
 F(0) = 0, values in [0, 1], gradients that are not negative and do not rise when any entry rises. Gradients are in
 closed form, many points at once. Each objective proves two numbers about itself over its box:
@@ -21,7 +21,7 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.coverage import CoverageTable
 from diminuendo.objectives.noisy_or import NoisyOrTable
-from diminuendo.objectives.person import Person
+from diminuendo.objectives.user import User
 from diminuendo.types import Floats
 
 
@@ -146,7 +146,7 @@ class MultilinearCoverage:
         self._fill(topics, marks.shape[0])
 
     def _fill(self, topics: Sequence[tuple[float, Any]], n: int) -> None:
-        at_most_one(sum(weight for weight, _ in topics), "The weights of a person", len(topics))
+        at_most_one(sum(weight for weight, _ in topics), "The weights of a user", len(topics))
         self.n, self._topics = n, [(weight, items) for weight, items in topics if len(items)]
         slope, rows = np.zeros(n), np.zeros(n)
         for weight, items in self._topics:
@@ -171,12 +171,12 @@ class MultilinearCoverage:
         return out
 
 
-def multilinear(person: Person) -> MultilinearNoisyOr | MultilinearCoverage:
+def multilinear(user: User) -> MultilinearNoisyOr | MultilinearCoverage:
     """Return the multilinear extension of a user's objective.
 
     Parameters
     ----------
-    person : Person
+    user : User
         Of noisy-or or coverage.
 
     Returns
@@ -192,15 +192,15 @@ def multilinear(person: Person) -> MultilinearNoisyOr | MultilinearCoverage:
     --------
     >>> import diminuendo as dim
     >>> from diminuendo.continuous import multilinear
-    >>> multilinear(dim.person(dim.NoisyOr(), {0: 0.5, 2: 1.0}, n_items=3)).value([1.0, 0.0, 0.5])
+    >>> multilinear(dim.user(dim.NoisyOr(), {0: 0.5, 2: 1.0}, n_items=3)).value([1.0, 0.0, 0.5])
     0.75
     """
-    table, row = (person.table, person.index) if isinstance(person, Person) else (None, 0)
+    table, row = (user.table, user.index) if isinstance(user, User) else (None, 0)
     if isinstance(table, NoisyOrTable):
         low, high = table.starts[row], table.starts[row + 1]
         clicks = MultilinearNoisyOr.__new__(MultilinearNoisyOr)
         known = table.values[low:high] > 0
-        clicks._fill(table.columns[low:high][known], table.values[low:high][known], person.n_items)
+        clicks._fill(table.columns[low:high][known], table.values[low:high][known], user.n_items)
         return clicks
     if isinstance(table, CoverageTable):
         cared = range(int(table.starts[row]), int(table.starts[row + 1]))
@@ -211,10 +211,10 @@ def multilinear(person: Person) -> MultilinearNoisyOr | MultilinearCoverage:
             for u in (table.columns[j],)
         ]
         covers = MultilinearCoverage.__new__(MultilinearCoverage)
-        covers._fill(topics, person.n_items)
+        covers._fill(topics, user.n_items)
         return covers
     raise InvalidInput(
-        "Only people of noisy-or and coverage have a multilinear extension in closed form here."
+        "Only users of noisy-or and coverage have a multilinear extension in closed form here."
     )
 
 

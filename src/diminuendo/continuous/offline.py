@@ -52,11 +52,11 @@ def frank_wolfe_offline(objectives: Sequence[DRObjective], domain: Domain, steps
     [1.0, 1.0, 0.0]
     """
     _validate.positive_int(steps, "steps")
-    people = _distinct(objectives, domain.n)
+    users = _distinct(objectives, domain.n)
     x = np.zeros(domain.n)
     for _ in range(steps):
         slope = np.zeros(domain.n)
-        for objective, times in people:
+        for objective, times in users:
             slope += times * objective.gradients(x[None, :])[0]
         x = x + domain.maximise(slope) / steps
     return x

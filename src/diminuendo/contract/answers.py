@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from diminuendo.contract.case import N_ITEMS, PEOPLE, SLOTS, Case, raises
+from diminuendo.contract.case import N_ITEMS, SLOTS, USERS, Case, raises
 from diminuendo.errors import InvalidInput, WrongFeedback
 from diminuendo.objectives import Oracle
-from diminuendo.randomness import SeededCoins
+from diminuendo.randomness import SeededSource
 from diminuendo.types import Decision
 
 
@@ -31,7 +31,7 @@ def check_one_who_is_refused_among_many_does_not_touch_others(case: Case) -> Non
         learner.observe(decisions[3], answers[3])
     for decision, answer in list(zip(decisions, answers, strict=True))[:4]:
         other.observe(decision, answer)
-    with raises(InvalidInput, match="one person per round"):
+    with raises(InvalidInput, match="one user per round"):
         learner.choose_many(3, ["ada", "eve"])
     if case.kind.private:
         with raises(InvalidInput, match="named by a whole number"):
@@ -54,17 +54,17 @@ def check_the_second_answer_changes_nothing(case: Case) -> None:
 
 def check_a_late_answer_changes_nothing(case: Case) -> None:
     """Who answers after her deadline is not heard, and who answers in time is."""
-    learner = case.kind(**{**case.fresh()._config(), "patience": 3}, coins=SeededCoins(5))
+    learner = case.kind(**{**case.fresh()._config(), "feedback_window": 3}, rng=SeededSource(5))
     decisions = [learner.choose() for _ in range(5)]
     before = learner.snapshot()
-    for late in decisions[:1]:  # more than three rounds were chosen since
-        learner.observe(late, case.answer(late, 0))
+    for delay in decisions[:1]:  # more than three rounds were chosen since
+        learner.observe(delay, case.answer(delay, 0))
     assert learner.snapshot() == before
     for still_open in decisions[1:]:
         learner.observe(still_open, case.answer(still_open, 0))
         assert learner.snapshot() != before, "an answer in time counts"
         before = learner.snapshot()
-    learner.replay(PEOPLE[:7])
+    learner.replay(USERS[:7])
     before = learner.snapshot()
     learner.observe(decisions[4], case.answer(decisions[4], 0))
     assert learner.snapshot() == before
@@ -79,7 +79,7 @@ def check_answers_may_come_in_any_order_or_never(case: Case) -> None:
     assert learner.choose().round == 30
 
 
-def check_a_decision_from_elsewhere_is_refused(case: Case) -> None:
+def check_a_decision_from_remote_rounds_is_refused(case: Case) -> None:
     """A decision that was never made is refused, and nothing is lost."""
     learner = case.trained()
     decision = learner.choose()
@@ -89,7 +89,11 @@ def check_a_decision_from_elsewhere_is_refused(case: Case) -> None:
         replace(decision, round=999),
         replace(decision, round=-1),
         replace(decision, slate=other),
-        *([Decision(999, decision.slate), Decision(decision.round, decision.slate)] if decision.life else []),
+        *(
+            [Decision(999, decision.slate), Decision(decision.round, decision.slate)]
+            if decision.incarnation
+            else []
+        ),
     ):
         with raises(InvalidInput, match="choose\\(\\) returned"):
             learner.observe(wrong, case.answer(decision, 0))
@@ -97,21 +101,21 @@ def check_a_decision_from_elsewhere_is_refused(case: Case) -> None:
     learner.observe(decision, case.answer(decision, 0))  # nothing was lost
 
 
-def check_an_answer_to_an_unknown_life_counts_for_nothing_and_is_counted(case: Case) -> None:
+def check_an_answer_to_an_unknown_incarnation_counts_for_nothing_and_is_counted(case: Case) -> None:
     """Whatever it says: the slate may be right, the round may be one that was never chosen here."""
     learner = case.trained()
     decision = learner.choose()
     before = learner.snapshot()
     other = tuple(item for item in range(N_ITEMS) if item not in decision.slate)[: len(decision.slate)]
-    foreign = replace(decision, life=decision.life + 12_345)
+    foreign = replace(decision, incarnation=decision.incarnation + 12_345)
     for wrong in (foreign, replace(foreign, round=999), replace(foreign, slate=other), foreign.ticket):
         learner.observe(wrong, case.answer(decision, 0))
-    assert learner.unknown_lives == 4
+    assert learner.unmatched_responses == 4
     assert learner.snapshot() == before
     learner.observe(decision, case.answer(decision, 0))  # nothing was lost
     for again in (decision, decision.ticket):  # second answers are of a life that is known
         learner.observe(again, case.answer(decision, 0))
-    assert learner.unknown_lives == 4
+    assert learner.unmatched_responses == 4
 
 
 def check_a_ticket_answers_as_its_decision_does(case: Case) -> None:
@@ -134,7 +138,7 @@ def check_wrong_feedback_is_refused_and_loses_nothing(case: Case) -> None:
     decision = learner.choose()
     before = learner.snapshot()
     other_items = Oracle(lambda s: 0.0, N_ITEMS + 1) if case.feedback == "full" else "no"
-    nothing = "nothing" if case.feedback == "click" else None  # None is an answer where people click
+    nothing = "nothing" if case.feedback == "click" else None  # None is an answer where users click
     for wrong in ("yes", nothing, True, [0.5], other_items):
         with raises((WrongFeedback, InvalidInput)):
             learner.observe(decision, wrong)
@@ -173,6 +177,6 @@ def check_what_is_said_does_not_depend_on_who_answered(case: Case) -> None:
         with raises(InvalidInput, match="another slate"):
             learner.observe(wrong, case.answer(decision, 0))
         learner.observe(decision, case.answer(decision, 0))
-    learner.replay(PEOPLE[:3])
+    learner.replay(USERS[:3])
     with raises(InvalidInput, match="never chosen"):
         learner.row_of(Decision(4, ()))

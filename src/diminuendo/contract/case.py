@@ -1,4 +1,4 @@
-"""A case: a learner with one kind of feedback, fresh ones of it, and people who answer them."""
+"""A case: a learner with one kind of feedback, fresh ones of it, and users who answer them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from diminuendo.errors import OutOfRange
 from diminuendo.learners import Learner, Setting
 from diminuendo.learners.base.entry import AnyEntry
-from diminuendo.learners.base.feedback import Anything, Supergradients, said_to
-from diminuendo.randomness import SeededCoins
+from diminuendo.learners.base.feedback import Anything, Supergradients, simulate_feedback
+from diminuendo.randomness import SeededSource
 from diminuendo.streams.synthetic import taste_groups
 from diminuendo.types import Decision, FeedbackKind
 
 N_ITEMS, SLOTS = 12, 3
-PEOPLE = taste_groups(300, N_ITEMS, groups=4, items_per_group=5, seed=1)
+USERS = taste_groups(300, N_ITEMS, groups=4, items_per_group=5, seed=1)
 
 
 class Case:
@@ -47,13 +47,13 @@ class Case:
 
     def fresh(self, seed: int = 3, n_items: int = N_ITEMS, slots: int = SLOTS, rounds: int = 600) -> Learner:
         """Return a new learner for 12 items, 3 slots and 600 rounds by default, seeded."""
-        return self.made(Setting(n_items, slots, rounds, self.feedback), SeededCoins(seed))
+        return self.made(Setting(n_items, slots, rounds, self.feedback), SeededSource(seed))
 
-    def made(self, setting: Setting, coins: SeededCoins | None = None) -> Learner:
+    def made(self, setting: Setting, rng: SeededSource | None = None) -> Learner:
         """Return a new learner for a setting."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OutOfRange)  # the paper's constants for so few rounds
-            return self.kind.for_setting(setting, coins=coins)
+            return self.kind.for_setting(setting, rng=rng)
 
     @property
     def hears_nothing(self) -> bool:
@@ -67,7 +67,7 @@ class Case:
 
     def answer(self, decision: Decision, t: int) -> Any:
         """Return the feedback of user `t` of the contract's stream on a decision."""
-        return said_to(PEOPLE, t, decision.slate, self.feedback)
+        return simulate_feedback(USERS, t, decision.slate, self.feedback)
 
     def trained(self, rounds: int = 50) -> Learner:
         """Return a learner that has met the first users of the contract's stream."""

@@ -8,36 +8,36 @@ from typing import Any
 import numpy as np
 
 from diminuendo import _snapshots
-from diminuendo.contract.case import N_ITEMS, PEOPLE, SLOTS, Case, raises
+from diminuendo.contract.case import N_ITEMS, SLOTS, USERS, Case, raises
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS, Setting
 from diminuendo.learners.base.menu import OneSlate
-from diminuendo.randomness import SeededCoins, SystemCoins
+from diminuendo.randomness import SeededSource, SystemSource
 
 
 def check_a_snapshot_goes_on_as_the_learner_would(case: Case) -> None:
     """What is restored twice goes on twice alike, and holds what the learner holds."""
     learner = case.trained()
     waiting = learner.choose()  # out when the snapshot is taken, answered afterwards
-    twins = [case.kind.restore(learner.snapshot(), coins=SeededCoins(9)) for _ in range(2)]
+    twins = [case.kind.restore(learner.snapshot(), rng=SeededSource(9)) for _ in range(2)]
     for each in (learner, *twins):
         each.observe(waiting, case.answer(waiting, 7))
     assert twins[0].snapshot() == twins[1].snapshot() == learner.snapshot()
-    np.testing.assert_array_equal(twins[0].replay(PEOPLE), twins[1].replay(PEOPLE))
+    np.testing.assert_array_equal(twins[0].replay(USERS), twins[1].replay(USERS))
     assert twins[0].snapshot() == twins[1].snapshot()
 
 
 def check_an_altered_snapshot_is_refused(case: Case) -> None:
     """A byte that changed is found; so are arrays of other names, kinds or shapes than the configuration asks for."""
     good = case.trained().snapshot()
-    facts, arrays = _snapshots.unsealed(good, "a snapshot of a learner")
+    spec, arrays = _snapshots.unsealed(good, "a snapshot of a learner")
     rows = arrays["decisions.rows"]
     others: list[dict[str, Any]] = [
         {"decisions.rows": rows.astype(np.float64)}, {"decisions.rows": rows[:-1]}, {"decisions.more": rows},
     ]  # fmt: skip
-    hurt = [_snapshots.sealed(facts, arrays | other) for other in others]
-    hurt.append(_snapshots.sealed(facts, {name: arrays[name] for name in arrays if name != "decisions.rows"}))
-    hurt.append(_snapshots.sealed(facts | {"config": facts["config"] | {"colour": "blue"}}, arrays))
+    hurt = [_snapshots.sealed(spec, arrays | other) for other in others]
+    hurt.append(_snapshots.sealed(spec, {name: arrays[name] for name in arrays if name != "decisions.rows"}))
+    hurt.append(_snapshots.sealed(spec | {"config": spec["config"] | {"colour": "blue"}}, arrays))
     for place in (0, _snapshots.HEAD - 2, _snapshots.HEAD, len(good) // 2, len(good) - 1):
         hurt.append(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
     for snapshot in hurt:
@@ -45,10 +45,10 @@ def check_an_altered_snapshot_is_refused(case: Case) -> None:
             case.kind.restore(snapshot)
 
 
-def check_no_coins_in_a_snapshot(case: Case) -> None:
+def check_no_rng_in_a_snapshot(case: Case) -> None:
     """A snapshot is the same whatever the coins."""
     one = case.fresh(seed=1)
-    other = case.kind(**one._config(), coins=SeededCoins(2))
+    other = case.kind(**one._config(), rng=SeededSource(2))
     assert one.snapshot() == other.snapshot()
     one._frame.public.refill()
     one._frame.secret.refill()
@@ -67,12 +67,12 @@ def check_broken_snapshots_are_refused(case: Case) -> None:
                 other.restore(good)
 
 
-def check_coins_are_the_systems_unless_asked(case: Case) -> None:
+def check_rng_are_the_systems_unless_asked(case: Case) -> None:
     """Coins are secure unless a seed is given, and the guarantee says which."""
     learner = case.made(Setting(N_ITEMS, SLOTS, 100, case.feedback))
-    assert isinstance(learner.coins, SystemCoins)
-    assert learner.guarantee.secure_coins
-    assert not case.fresh().guarantee.secure_coins
+    assert isinstance(learner.rng, SystemSource)
+    assert learner.guarantee.secure_rng
+    assert not case.fresh().guarantee.secure_rng
     if not isinstance(learner.menu, OneSlate):
         assert len({tuple(learner.choose().slate) for _ in range(40)}) > 1
 
@@ -85,8 +85,8 @@ def check_the_guarantee_can_be_read_and_written(case: Case) -> None:
 
 
 def check_printing_reveals_nothing_learned(case: Case) -> None:
-    """What is printed does not depend on people."""
+    """What is printed does not depend on users."""
     learner, other = case.fresh(), case.fresh()
-    learner.replay(PEOPLE)
-    other.replay(PEOPLE.permuted(np.arange(N_ITEMS)[::-1]))
+    learner.replay(USERS)
+    other.replay(USERS.permuted(np.arange(N_ITEMS)[::-1]))
     assert repr(learner) == repr(other)

@@ -175,7 +175,7 @@ def evaluate(
     elif chosen.needs_support:
         low, high = intervals.always(terms, 1 - terms, confidence, _largest(weights, most_weight))
     else:
-        low, high = intervals.always(terms, weights * (1 - log.payoffs), confidence)
+        low, high = intervals.always(terms, weights * (1 - log.rewards), confidence)
     refuse_upside_down(low, high, confidence)
     return Estimate(
         float(terms.mean()),
@@ -185,7 +185,7 @@ def evaluate(
         method,
         interval,
         *about(weights),
-        logged=float(log.payoffs.mean()),
+        logged=float(log.rewards.mean()),
     )
 
 
@@ -196,10 +196,10 @@ def checked_confidence(confidence: float) -> None:
 
 
 def refuse_upside_down(low: float, high: float, confidence: float) -> None:
-    """More than 1 would be possible for payoff and its opposite together."""
+    """More than 1 would be possible for reward and its opposite together."""
     if low > high:
         raise InvalidInput(
-            "The propensities can hardly be right: no mean payoff is as large, and as small, as they would have it. "
+            "The propensities can hardly be right: no mean reward is as large, and as small, as they would have it. "
             f"With right ones this comes with probability {1 - confidence:.2g} at most. Check "
             "how the log was made: every round that was chosen, with the propensity of its decision."
         )

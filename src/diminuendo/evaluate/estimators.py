@@ -2,9 +2,9 @@ r"""Estimators: one number for each logged round, whose mean estimates what a po
 
 The weight of a round is how much likelier the policy would have shown its slate than the log did.
 
-    inverse-propensity  weight * payoff. Right on average whatever people do (docs/maths/off-policy.md, Theorem V1)
+    inverse-propensity  weight * reward. Right on average whatever users do (docs/maths/off-policy.md, Theorem V1)
     self-normalised     divided by the mean weight: a little wrong on average, much steadier; right for many rounds
-    doubly-robust       what a model expects, plus weight * (payoff - what it expected). Right on average whatever the
+    doubly-robust       what a model expects, plus weight * (reward - what it expected). Right on average whatever the
                         model says, because the model of a round was made from the rounds before it; the better it is,
                         the steadier
 """
@@ -41,17 +41,17 @@ def weights_of(log: Log, policy: Policy) -> Floats:
 
 
 class RunningModel:
-    """What a set of items should earn, by the mean payoffs so far: of everybody, of each item, of the set.
+    """What a set of items should earn, by the mean rewards so far: of everybody, of each item, of the set.
 
     Each is drawn towards the one before it as if by one more round, so that every guess is from 0 to 1.
     """
 
     def __init__(self) -> None:
         self._seen: dict[int | Slate | None, tuple[float, int]] = {None: (0.5, 1)}
-        """Sum and number of payoffs: of items, of sets, and under None of everybody."""
+        """Sum and number of rewards: of items, of sets, and under None of everybody."""
 
     def guess(self, items: Slate) -> float:
-        """The guessed payoff of a set of items, which are given in rising order."""
+        """The guessed reward of a set of items, which are given in rising order."""
         total, number = self._seen[None]
         overall = total / number
         worths = [self._drawn(item, overall) for item in items]
@@ -61,39 +61,39 @@ class RunningModel:
         total, number = self._seen.get(what, (0.0, 0))
         return (total + towards) / (number + 1)
 
-    def learn(self, items: Slate, payoff: float) -> None:
+    def learn(self, items: Slate, reward: float) -> None:
         """A round is over."""
         for what in (None, items, *items):
             total, number = self._seen.get(what, (0.0, 0))
-            self._seen[what] = total + payoff, number + 1
+            self._seen[what] = total + reward, number + 1
 
 
 def inverse_propensity(log: Log, policy: Policy, weights: Floats) -> Floats:
-    """The payoff of each round times its weight."""
-    terms: Floats = weights * log.payoffs
+    """The reward of each round times its weight."""
+    terms: Floats = weights * log.rewards
     return terms
 
 
 def self_normalised(log: Log, policy: Policy, weights: Floats) -> Floats:
-    """Numbers whose mean is the weighted mean of payoffs, and whose spread is, nearly, that of this mean."""
+    """Numbers whose mean is the weighted mean of rewards, and whose spread is, nearly, that of this mean."""
     if not weights.any():
         raise InvalidInput(
             "Nothing that the policy would show was ever shown, so there is nothing to average."
         )
-    mean = float(weights @ log.payoffs / weights.sum())
-    terms: Floats = mean + weights / weights.mean() * (log.payoffs - mean)
+    mean = float(weights @ log.rewards / weights.sum())
+    terms: Floats = mean + weights / weights.mean() * (log.rewards - mean)
     return terms
 
 
 def doubly_robust(log: Log, policy: Policy, weights: Floats) -> Floats:
     """A running model, put right by weighted errors."""
     model, terms = RunningModel(), np.empty(len(log))
-    rounds = zip(log.rounds.tolist(), log.shown(), log.payoffs.tolist(), weights.tolist(), strict=True)
-    for t, (number, slate, payoff, weight) in enumerate(rounds):
+    rounds = zip(log.rounds.tolist(), log.shown(), log.rewards.tolist(), weights.tolist(), strict=True)
+    for t, (number, slate, reward, weight) in enumerate(rounds):
         items = tuple(sorted(slate))
         expected = sum(chance * model.guess(some) for some, chance in policy.sets(number).items())
-        terms[t] = expected + weight * (payoff - model.guess(items))
-        model.learn(items, payoff)
+        terms[t] = expected + weight * (reward - model.guess(items))
+        model.learn(items, reward)
     return terms
 
 
@@ -111,10 +111,10 @@ class Method:
 
 METHODS = {
     "inverse-propensity": Method(
-        inverse_propensity, "weighted payoffs; right on average", needs_support=False
+        inverse_propensity, "weighted rewards; right on average", needs_support=False
     ),
     "self-normalised": Method(
-        self_normalised, "weighted mean of payoffs; steadier, right for many rounds", in_order=False
+        self_normalised, "weighted mean of rewards; steadier, right for many rounds", in_order=False
     ),
     "doubly-robust": Method(
         doubly_robust, "a model, put right by weighted errors; right on average, steadiest"

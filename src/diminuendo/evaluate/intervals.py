@@ -1,8 +1,8 @@
-r"""Intervals for what a policy would have earned: people are as they are, only the coins of the log are random.
+r"""Intervals for what a policy would have earned: users are as they are, only the coins of the log are random.
 
     normal   for many rounds, by the martingale central limit theorem. Narrower; looked at once
              (docs/maths/off-policy.md, Theorem V2)
-    always   for any number of rounds, any people and however often one looks: a nonnegative process that starts at 1
+    always   for any number of rounds, any users and however often one looks: a nonnegative process that starts at 1
              and on average does not grow exceeds 1/alpha with probability alpha at most (Theorem V3)
 
 For the second, think of somebody who bets, at a fixed rate, that terms are larger than claimed: each term X turns his
@@ -64,7 +64,7 @@ def least_mean(rates: Floats, capital: Floats, rounds: int, alpha: float) -> flo
 
 
 def always(gained: Floats, missed: Floats, confidence: float, below: float = 0.0) -> tuple[float, float]:
-    """From terms for what the policy gains, and those for what it misses: the same, of 1 - payoff."""
+    """From terms for what the policy gains, and those for what it misses: the same, of 1 - reward."""
     alpha = (1 - confidence) / 2
     low = least_mean(*log_capital(gained, below), len(gained), alpha)
     high = 1.0 - least_mean(*log_capital(missed, below), len(missed), alpha)

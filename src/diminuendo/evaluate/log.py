@@ -3,7 +3,7 @@
     log = Log(slots=2)
     decision = learner.choose()
     log.add(decision)                 # at once: which rounds are in the log must not depend on who responds
-    log.answer(decision, payoff)      # when feedback arrives, if it does; the first one counts
+    log.answer(decision, reward)      # when feedback arrives, if it does; the first one counts
 
 Slates and propensities are public, and so is how many rounds there are. Rewards are not, nor is who has responded.
 Whether a user responds may depend on what they were shown, so leaving rounds without a response out would favour
@@ -24,9 +24,9 @@ from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items, Slate, s
 if TYPE_CHECKING:
     from diminuendo._database import FilePath
 
-COLUMNS = ("round", "slate", "propensity", "payoff")
-"""The columns of a table. A payoff is null where nobody has answered yet."""
-LIFE = "life"
+COLUMNS = ("round", "slate", "propensity", "reward")
+"""The columns of a table. A reward is null where nobody has answered yet."""
+INCARNATION = "incarnation"
 """A further column, of decisions: types.Decision.life. Null, or left out, where it is not known."""
 MOST_ITEM = 2**31 - 1
 """Items are kept in 32 bits."""
@@ -35,7 +35,7 @@ MOST_ITEM = 2**31 - 1
 class _Round(NamedTuple):
     slate: Slate
     propensity: float
-    payoff: float | None
+    reward: float | None
     """None: not answered yet."""
 
 
@@ -60,12 +60,12 @@ class Log:
     >>> import diminuendo as dim
     >>> from diminuendo.evaluate import Log
     >>> setting = dim.Setting(n_items=5, slots=2, rounds=10, feedback="bandit")
-    >>> learner, log = dim.make("random", setting, coins=dim.SeededCoins(1)), Log(slots=2)
+    >>> learner, log = dim.make("random", setting, rng=dim.SeededSource(1)), Log(slots=2)
     >>> decision = learner.choose()
     >>> log.add(decision)
     >>> log.answer(decision, 1.0)
-    >>> log, log.propensities.tolist(), log.payoffs.tolist()
-    (<Log: 1 rounds of up to 2 items; payoffs are private>, [0.05], [1.0])
+    >>> log, log.propensities.tolist(), log.rewards.tolist()
+    (<Log: 1 rounds of up to 2 items; rewards are private>, [0.05], [1.0])
     """
 
     def __init__(self, slots: int) -> None:
@@ -84,16 +84,16 @@ class Log:
         return made
 
     def __repr__(self) -> str:
-        return f"<Log: {len(self):,} rounds of up to {self.slots} items; payoffs are private>"
+        return f"<Log: {len(self):,} rounds of up to {self.slots} items; rewards are private>"
 
-    def add(self, decision: Decision, payoff: Any = None) -> None:
+    def add(self, decision: Decision, reward: Any = None) -> None:
         """Add a round that was chosen: at once, in the order of `choose`.
 
         Parameters
         ----------
         decision : Decision
             With a propensity.
-        payoff : float, optional
+        reward : float, optional
             Only if every user responds at once, as in a simulation. Otherwise call `answer` later.
 
         Raises
@@ -109,16 +109,16 @@ class Log:
                 "nothing can be said of what was not. Log a learner that draws by what it released, as 'slate-clicks' "
                 "does; and leave out the rounds whose decision.propensity is None, whoever answers."
             )
-        self._append(decision.round, decision.slate, decision.propensity, payoff, decision.life)
+        self._append(decision.round, decision.slate, decision.propensity, reward, decision.incarnation)
 
-    def answer(self, decision: Decision, payoff: Any) -> None:
+    def answer(self, decision: Decision, reward: Any) -> None:
         """Record the reward of a round. The first one counts; later ones change nothing.
 
         Parameters
         ----------
         decision : Decision
             As it was added.
-        payoff : float
+        reward : float
             Clipped to [0, 1]; 0 for what is no number.
 
         Raises
@@ -127,7 +127,7 @@ class Log:
             If the decision was not added.
         """
         decision = sound(decision)
-        name = decision.life, decision.round
+        name = decision.incarnation, decision.round
         logged = self._rounds.get(name)
         if logged is None:
             raise InvalidInput(
@@ -138,11 +138,11 @@ class Log:
             raise InvalidInput(
                 f"Round {decision.round} showed another slate. Answer with the decision that was added."
             )
-        if logged.payoff is None:
-            self._rounds[name] = logged._replace(payoff=counted(payoff))
+        if logged.reward is None:
+            self._rounds[name] = logged._replace(reward=counted(reward))
 
     def _append(
-        self, round_: int, slate: Slate, propensity: float, payoff: Any = None, life: int | None = None
+        self, round_: int, slate: Slate, propensity: float, reward: Any = None, incarnation: int | None = None
     ) -> None:
         whole = all(type(item) is int or isinstance(item, np.integer) for item in slate)
         inside = whole and min(slate, default=0) >= 0 and max(slate, default=0) <= MOST_ITEM
@@ -153,25 +153,25 @@ class Log:
         if not 0 < propensity <= 1:
             raise InvalidInput(f"A propensity is above 0 and at most 1; got {propensity!r}.")
         if self._rounds:
-            last_life, last = next(reversed(self._rounds))
+            last_incarnation, last = next(reversed(self._rounds))
             # In another life of a learner rounds are counted again from 0.
-            same_life = None in (life, last_life) or life == last_life
-            if (same_life and round_ <= last) or (life, round_) in self._rounds:
+            same_incarnation = None in (incarnation, last_incarnation) or incarnation == last_incarnation
+            if (same_incarnation and round_ <= last) or (incarnation, round_) in self._rounds:
                 raise InvalidInput(
                     f"Round {round_} comes after round {last} in this log. Add rounds in the order in which they were "
                     "chosen, and each once, when it is chosen; its answer may come whenever it comes."
                 )
-        known = None if payoff is None else counted(payoff)
-        self._rounds[life, round_] = _Round(slate, float(propensity), known)
+        known = None if reward is None else counted(reward)
+        self._rounds[incarnation, round_] = _Round(slate, float(propensity), known)
 
     @classmethod
     def from_arrays(
         cls,
         slates: Any,
         propensities: Any,
-        payoffs: Any,
+        rewards: Any,
         rounds: Sequence[int] | Ints | None = None,
-        lives: Sequence[int | None] | None = None,
+        incarnations: Sequence[int | None] | None = None,
     ) -> Self:
         """Return a log of arrays with one row per round.
 
@@ -181,12 +181,12 @@ class Log:
             -1 is an empty slot.
         propensities : array of float, shape (rounds,)
             In (0, 1].
-        payoffs : array of float, shape (rounds,)
+        rewards : array of float, shape (rounds,)
             NaN for a round without a response.
         rounds : sequence of int, optional
             Rising numbers of the rounds. By default 0, 1, 2, ...
         lives : sequence of int or None, optional
-            `Decision.life` of each round.
+            `Decision.incarnation` of each round.
 
         Returns
         -------
@@ -205,39 +205,45 @@ class Log:
                 "slates must be a table of whole numbers, one row per round, -1 for an empty slot; and rounds must be "
                 "whole numbers."
             )
-        chances, worths = np.asarray(propensities, dtype=np.float64), _validate.numbers(payoffs, "payoffs")
-        known = [None] * len(rows) if lives is None else list(lives)
+        chances, worths = np.asarray(propensities, dtype=np.float64), _validate.numbers(rewards, "rewards")
+        known = [None] * len(rows) if incarnations is None else list(incarnations)
         if not len(rows) == len(numbers) == len(chances) == len(worths) == len(known):
             raise InvalidInput(
-                f"Each round has a slate, a propensity and a payoff; got {len(rows)} slates, {len(chances)} "
-                f"propensities, {len(worths)} payoffs and {len(numbers)} rounds."
+                f"Each round has a slate, a propensity and a reward; got {len(rows)} slates, {len(chances)} "
+                f"propensities, {len(worths)} rewards and {len(numbers)} rounds."
             )
         made = cls(max(1, rows.shape[1]))
         parts = (numbers.tolist(), rows.tolist(), chances.tolist(), worths.tolist(), known)
-        for round_, row, chance, worth, life in zip(*parts, strict=True):
+        for round_, row, chance, worth, incarnation in zip(*parts, strict=True):
             slate = tuple(item for item in row if item != EMPTY_SLOT)
-            made._append(round_, slate, chance, None if np.isnan(worth) else worth, life)
+            made._append(round_, slate, chance, None if np.isnan(worth) else worth, incarnation)
         return made
 
     def write(self, path: FilePath) -> None:
-        """Write a Parquet file, which `Log.read` reads. It is as private as what people said.
+        """Write a Parquet file, which `Log.read` reads. It is as private as what users said.
 
-        Columns: round, slate (a list of items, -1 for an empty slot), propensity, payoff (null if there is no answer
-        yet) and life (`types.Decision.life`; null if it is not known).
+        Columns: round, slate (a list of items, -1 for an empty slot), propensity, reward (null if there is no answer
+        yet) and life (`types.Decision.incarnation`; null if it is not known).
         """
         from diminuendo._database import copy_parquet  # here: duckdb takes its time to load
 
-        lives, payoffs = [life for life, _ in self._rounds], [row.payoff for row in self._rounds.values()]
+        incarnations, rewards = (
+            [incarnation for incarnation, _ in self._rounds],
+            [row.reward for row in self._rounds.values()],
+        )
         columns = {
             "round": self.rounds,
             "propensity": self.propensities,
-            "payoff": np.ma.masked_invalid(np.array(payoffs, dtype=np.float64)),
-            LIFE: np.ma.masked_array(
-                np.array([life or 0 for life in lives], dtype=np.int64), [life is None for life in lives]
+            "reward": np.ma.masked_invalid(np.array(rewards, dtype=np.float64)),
+            INCARNATION: np.ma.masked_array(
+                np.array([incarnation or 0 for incarnation in incarnations], dtype=np.int64),
+                [incarnation is None for incarnation in incarnations],
             ),
         } | {f"s{slot}": items for slot, items in enumerate(self.slates.T)}
         slate = f"[{', '.join(f's{slot}' for slot in range(self.slots))}]::INTEGER[{self.slots}]"
-        copy_parquet(path, f"SELECT round, {slate} AS slate, propensity, payoff, {LIFE} FROM given", columns)
+        copy_parquet(
+            path, f"SELECT round, {slate} AS slate, propensity, reward, {INCARNATION} FROM given", columns
+        )
 
     @classmethod
     def read(cls, path: FilePath) -> Self:
@@ -247,7 +253,7 @@ class Log:
         kinds, table = read_parquet(path)
         if missing := [name for name in COLUMNS if name not in kinds]:
             raise InvalidInput(f"A log has the columns {', '.join(COLUMNS)}; missing: {', '.join(missing)}.")
-        rounds, slates, chances, payoffs = ([row[name] for row in table] for name in COLUMNS)
+        rounds, slates, chances, rewards = ([row[name] for row in table] for name in COLUMNS)
         if not all(slate is not None and all(type(item) is int for item in slate) for slate in slates):
             raise InvalidInput(
                 "Some slates are missing, or their items are no whole numbers. A slate in which nothing was shown is "
@@ -256,9 +262,9 @@ class Log:
         if not all(type(number) is int for number in rounds):
             raise InvalidInput("Some rounds have no whole number.")
         rows = _padded(slates, max(map(len, slates), default=1))
-        worths = [np.nan if payoff is None else payoff for payoff in payoffs]
-        lives = [row[LIFE] for row in table] if LIFE in kinds else None
-        return cls.from_arrays(rows, chances, worths, np.array(rounds, dtype=np.int64), lives)
+        worths = [np.nan if reward is None else reward for reward in rewards]
+        incarnations = [row[INCARNATION] for row in table] if INCARNATION in kinds else None
+        return cls.from_arrays(rows, chances, worths, np.array(rounds, dtype=np.int64), incarnations)
 
     def shown(self) -> list[Slate]:
         """Return the slates as tuples, without empty slots."""
@@ -280,9 +286,9 @@ class Log:
         return np.array([logged.propensity for logged in self._rounds.values()], dtype=np.float64)
 
     @property
-    def payoffs(self) -> Floats:
+    def rewards(self) -> Floats:
         """The reward of each round, 0 without a response. Private."""
-        return np.array([logged.payoff or 0.0 for logged in self._rounds.values()], dtype=np.float64)
+        return np.array([logged.reward or 0.0 for logged in self._rounds.values()], dtype=np.float64)
 
 
 def _padded(slates: Sequence[Slate], slots: int) -> Items:
@@ -292,8 +298,8 @@ def _padded(slates: Sequence[Slate], slots: int) -> Items:
     return rows
 
 
-def counted(payoff: Any) -> float:
+def counted(reward: Any) -> float:
     """What an answer counts as. Nothing is refused: one odd answer must not stop a service, nor weigh more."""
-    if not isinstance(payoff, (bool, np.bool_, int, float, np.integer, np.floating)) or payoff != payoff:
+    if not isinstance(reward, (bool, np.bool_, int, float, np.integer, np.floating)) or reward != reward:
         return 0.0
-    return float(min(max(payoff, 0), 1))  # before it is a float: whole numbers may be too large for one
+    return float(min(max(reward, 0), 1))  # before it is a float: whole numbers may be too large for one

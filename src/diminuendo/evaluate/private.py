@@ -2,17 +2,17 @@ r"""A private estimate: what another policy would have earned, in one noisy numb
 
     print(evaluate_privately(log, AnyOrder((3, 1)), epsilon=0.1, ledger=ledger, secret=secret))
 
-Weights are public: slates, their chances and the policy are. Payoffs are not. The sum of weight * payoff moves by at
-most the largest weight when one person's payoff changes, so that is how much noise it takes. `most_weight` cuts larger
-weights off: less noise, and a little less of the policy's payoff is seen. The interval knows about both, and about
-what could not be shown. It is made as that of `always`, with public bounds where the other looks at payoffs; but noise
+Weights are public: slates, their chances and the policy are. Rewards are not. The sum of weight * reward moves by at
+most the largest weight when one user's reward changes, so that is how much noise it takes. `most_weight` cuts larger
+weights off: less noise, and a little less of the policy's reward is seen. The interval knows about both, and about
+what could not be shown. It is made as that of `always`, with public bounds where the other looks at rewards; but noise
 is drawn for each release, so it holds with its confidence for each release by itself.
 
-Guarantee  (epsilon, 0) beyond what the log's learner has cost, for each round of a person in the log
+Guarantee  (epsilon, 0) beyond what the log's learner has cost, for each round of a user in the log
            (docs/maths/off-policy.md, Theorem V6).
 Assumes    which rounds are in the log, and when it is evaluated, are public facts: rounds enter when they are chosen,
            not when they are answered. The policy is fixed beforehand, or a function of what was published before each
-           round; so is `most_weight`. Of no person more rounds than the ledger's unit has.
+           round; so is `most_weight`. Of no user more rounds than the ledger's unit has.
            Whoever evaluates ten policies pays ten times: the ledger adds it up.
 Excludes   timing, and the memory of the process.
 """
@@ -96,12 +96,12 @@ def evaluate_privately(
 
     Examples
     --------
-    >>> from diminuendo import SeededCoins
+    >>> from diminuendo import SeededSource
     >>> from diminuendo.evaluate import Log, evaluate_privately
     >>> from diminuendo.privacy import Budget, Ledger
     >>> from diminuendo.randomness import SecretRandomness
     >>> log = Log.from_arrays([[0], [1]] * 2_000, [0.5] * 4_000, [1.0, 0.0] * 2_000)
-    >>> ledger, secret = Ledger(Budget(1.0, 0.0, accountant="pure")), SecretRandomness(SeededCoins(1))
+    >>> ledger, secret = Ledger(Budget(1.0, 0.0, accountant="pure")), SecretRandomness(SeededSource(1))
     >>> found = evaluate_privately(log, (0,), epsilon=0.5, ledger=ledger, secret=secret)
     >>> abs(found.value - 1) < 0.05, ledger.spent()
     (True, 0.5)
@@ -123,7 +123,7 @@ def evaluate_privately(
     told = f"{len(log)} rounds, weights {which} up to {unit:g}, "
     counts = PrivateCounts(cost=Laplace(epsilon), ticks=WEIGHT_TICKS, ledger=ledger, name=name, about=told)
     counts.open([1])
-    shares = np.floor(weights / unit * log.payoffs * WEIGHT_TICKS).astype(np.int64)
+    shares = np.floor(weights / unit * log.rewards * WEIGHT_TICKS).astype(np.int64)
     counts.add(np.zeros(len(log), dtype=np.int64), shares)
     total = unit * float(counts.release(secret)[0])
     low, high = interval(weights, total, unit * counts.scale(1) / WEIGHT_TICKS, confidence)
@@ -145,7 +145,7 @@ def interval(weights: Floats, total: float, scale: float, confidence: float) -> 
     """From the published sum and the scale of its noise. Half of what may go wrong is noise, half is chance."""
     alpha, rounds = (1 - confidence) / 4, len(weights)
     noise = scale * math.log(1 / alpha)
-    rounding = float(weights.max()) / WEIGHT_TICKS * rounds  # payoffs were rounded down
+    rounding = float(weights.max()) / WEIGHT_TICKS * rounds  # rewards were rounded down
     gained, missed = total - noise, float(weights.sum()) - total - noise - rounding
     low, top = (
         intervals.least_mean(intervals.RATES, _capital(weights, max(0.0, seen)), rounds, alpha)
@@ -155,7 +155,7 @@ def interval(weights: Floats, total: float, scale: float, confidence: float) -> 
 
 
 def _capital(weights: Floats, total: float) -> Floats:
-    """The least that log_capital of weighted payoffs can be, with guesses of 0, when they add up to `total`."""
+    """The least that log_capital of weighted rewards can be, with guesses of 0, when they add up to `total`."""
     rates, largest = intervals.RATES, float(weights.max())
     by_largest = total * np.log1p(rates * largest) / largest
     by_squares = rates * total - rates**2 / 2 * float(weights @ weights)

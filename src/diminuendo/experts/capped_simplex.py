@@ -131,7 +131,7 @@ def running(x: Floats, slots: int) -> Ints:
 
 
 @inline
-def draw_pivotal(guide: GuideTable, row: Items, coins: PublicWords) -> bool:
+def draw_pivotal(guide: GuideTable, row: Items, rng: PublicWords) -> bool:
     """Fill `row` with different items, item a with probability (ends[a+1] - ends[a]) / ONE; False: to be resumed.
 
     `guide`: to running sums of the point, those of its only expert.
@@ -146,12 +146,12 @@ def draw_pivotal(guide: GuideTable, row: Items, coins: PublicWords) -> bool:
         beyond = guide.ends[crossing + 1, 0] - border
         stays = left
         if inside < ONE:
-            place = below(ONE - inside, coins)
+            place = below(ONE - inside, rng)
             if place == UNFINISHED:
                 return False
             if place >= rest:
                 stays = seek(guide, 0, unit * ONE + place)
-        toss = below(ONE - beyond, coins)
+        toss = below(ONE - beyond, rng)
         if toss == UNFINISHED:
             return False
         if toss < inside:

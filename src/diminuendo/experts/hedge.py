@@ -10,7 +10,7 @@ most 2.86 sqrt(log N (1 + L)) + 1.5 log N (docs/maths/hedge.md, Theorem 1): the 
 the gain that was there to be had in place of the number of rounds. Later slots have little left to gain,
 so they may move faster; the textbook rate makes all slots wait for the first.
 
-State is integers (ticks), so that the order in which people answer does not matter.
+State is integers (ticks), so that the order in which users answer does not matter.
 Guarantee  none: draws follow secret totals and are not accounted for here.
 References Freund & Schapire (1997), JCSS 55; Auer, Cesa-Bianchi & Gentile (2002), JCSS 64.
 """

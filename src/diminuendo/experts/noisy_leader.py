@@ -20,7 +20,7 @@ of the simplex nearest to (noisy sum) / (H t), which is PFTAL, and draws its ite
 follow from what is published, so they and the coins of the draw are public.
 
 Guarantee  (epsilon, 0) for all k experts together, epsilon / k each, in real arithmetic (docs/maths/paper.md, P4).
-Assumes    gains in [0, 1], so that one person moves the vector of an expert by at most sqrt N in length.
+Assumes    gains in [0, 1], so that one user moves the vector of an expert by at most sqrt N in length.
 References Thakurta & Smith (2013), NIPS 26, for PFTAL; Agarwal & Singh (2017), ICML; Kairouz et al. (2021), ICML;
            Michelot (1986), JOTA 50, for the projection.
 """
@@ -37,7 +37,7 @@ from diminuendo import _validate
 from diminuendo._numba import as_kernel, inline
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretWords, begin, below, undo
-from diminuendo.streams.people import shown_before
+from diminuendo.streams.users import shown_before
 from diminuendo.sums.gamma_tree import FINE, TreeState, draw_noise, new_tree, node_scale, step
 from diminuendo.types import EMPTY_SLOT, Floats, Items
 
@@ -135,7 +135,7 @@ class PureState(NamedTuple):
     """(k, n): the law of each expert's next item; public."""
     sums: Floats
     """(k, n): the running sums as published."""
-    coins: Floats
+    rng: Floats
     """(k,) of no meaning between rounds."""
     curvature: Floats
     """(1,) H."""
@@ -160,7 +160,7 @@ def new_leaders(
 
 
 def pure_scale(n_items: int, slots: int, rounds: int, epsilon: float) -> float:
-    """The scale of the noise: gains in [0, 1] of one person move a vector of N by at most sqrt N."""
+    """The scale of the noise: gains in [0, 1] of one user move a vector of N by at most sqrt N."""
     return node_scale(rounds.bit_length(), math.sqrt(n_items), epsilon / slots)
 
 
@@ -207,28 +207,28 @@ catch_up = as_kernel(follow)
 
 
 @inline
-def next_slate(experts: PureState, row: Items, number: int, coins: PublicWords, secret: SecretWords) -> bool:
+def next_slate(experts: PureState, row: Items, number: int, rng: PublicWords, secret: SecretWords) -> bool:
     """The slate of round `number`; False, with nothing changed, when it must be resumed."""
-    begin(coins)
+    begin(rng)
     begin(secret)
     waiting, k, n = experts.pending.shape
     expires = number >= waiting
     for slot in range(k):
-        coin = below(FINE, coins)
+        coin = below(FINE, rng)
         if coin == UNFINISHED:
-            undo(coins)
+            undo(rng)
             return False
-        experts.coins[slot] = (coin + 0.5) / FINE
+        experts.rng[slot] = (coin + 0.5) / FINE
     if expires:
         if not draw_noise(experts.tree, secret):
-            undo(coins)
+            undo(rng)
             undo(secret)
             return False
         step(experts.tree, experts.pending[number % waiting], experts.sums)
         experts.pending[number % waiting] = 0.0
         follow(experts)
     for slot in range(k):
-        rest, item = experts.coins[slot], 0
+        rest, item = experts.rng[slot], 0
         while item < n - 1 and rest >= experts.points[slot, item]:
             rest -= experts.points[slot, item]
             item += 1

@@ -1,4 +1,4 @@
-"""Learners: each chooses slates for a stream of people and learns from what they say."""
+"""Learners: each chooses slates for a stream of users and learns from what they say."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from diminuendo._plugins import Table
 from diminuendo.errors import InvalidInput, UnknownName
 from diminuendo.learners.base.engines import OnRay, Threads
 from diminuendo.learners.base.entry import AnyEntry, options_in
+from diminuendo.learners.base.feedback_window import FeedbackWindow, Patient
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import Patience, Patient
 from diminuendo.learners.base.replay import replay
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.cascade_thompson import CascadeThompson
@@ -33,7 +33,7 @@ from diminuendo.learners.slates.totals import SlateTotals
 from diminuendo.offline.rules import SlateRules
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger, Place
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.streams.contexts import Contexts
 from diminuendo.types import FeedbackKind, Floats
 
@@ -142,16 +142,16 @@ def make(
     setting: Setting,
     *,
     ledger: Ledger | Place | None = None,
-    coins: Coins | None = None,
-    visits: int | None = None,
-    patience: Patient = None,
+    rng: RandomSource | None = None,
+    max_rounds_per_user: int | None = None,
+    feedback_window: Patient = None,
     contexts: Contexts | None = None,
     rules: SlateRules | None = None,
     exclusions: bool | None = None,
     retention: int | None = None,
     sample: int | None = None,
     prior: Sequence[float] | Floats | None = None,
-    prior_people: int | None = None,
+    prior_users: int | None = None,
     absent: Iterable[int] | None = None,
     eligible: Any = None,
     engine: Any = None,
@@ -172,12 +172,12 @@ def make(
         learner needs (`learner.ledger.close()` releases it). By default the learner has a ledger of its own, in
         memory. Several learners share one open ledger under names of their own: `ledger.named("basket")`.
     coins : Coins, optional
-        Randomness. By default SystemCoins; SeededCoins for simulation.
+        Randomness. By default SystemSource; SeededSource for simulation.
     visits, patience, contexts, rules, exclusions, retention, sample : optional
         In place of what the setting says.
     prior : sequence of float, optional
         Public guess of the share of users whom each item pleases.
-    prior_people : int, optional
+    prior_users : int, optional
         As how many users the prior counts.
     absent : iterable of int, optional
         Items that are not available yet; `Learner.appear` adds them.
@@ -213,24 +213,25 @@ def make(
     --------
     >>> import diminuendo as dim
     >>> setting = dim.Setting(n_items=20, slots=3, rounds=1_000, feedback="full", epsilon=1.0, delta=1e-6)
-    >>> learner = dim.make("private", setting, coins=dim.SeededCoins(1))
+    >>> learner = dim.make("private", setting, rng=dim.SeededSource(1))
     >>> learner.name, learner.guarantee.proof
     ('overlap-greedy', 'docs/maths/overlap.md')
     >>> decision = learner.choose()
-    >>> learner.observe(decision, dim.person(dim.NoisyOr(), {4: 0.5, 7: 1.0}, n_items=20))
+    >>> learner.observe(decision, dim.user(dim.NoisyOr(), {4: 0.5, 7: 1.0}, n_items=20))
     """
     said = {
-        "visits": visits, "patience": patience, "contexts": contexts, "rules": rules, "exclusions": exclusions,
+        "max_rounds_per_user": max_rounds_per_user, "feedback_window": feedback_window, "contexts": contexts,
+        "rules": rules, "exclusions": exclusions,
         "retention": retention, "sample": sample,
-        "prior": prior, "prior_people": prior_people, "absent": None if absent is None else tuple(absent),
+        "prior": prior, "prior_users": prior_users, "absent": None if absent is None else tuple(absent),
         "eligible": eligible, "engine": engine, "private": private,
     }  # fmt: skip
     entry, setting, options = _asked(name, setting, {k: v for k, v in said.items() if v is not None} | more)
     if ledger is None or isinstance(ledger, Ledger):
-        return entry.for_setting(setting, coins=coins, ledger=ledger, **options)
+        return entry.for_setting(setting, rng=rng, ledger=ledger, **options)
     opened = Ledger.open_or_begin(ledger, lambda: _budget_of(entry, setting, options))
     try:
-        return entry.for_setting(setting, coins=coins, ledger=opened, **options)
+        return entry.for_setting(setting, rng=rng, ledger=opened, **options)
     except BaseException:
         opened.close()
         raise
@@ -264,7 +265,7 @@ def budget_for(name: str, setting: Setting, **options: Any) -> Budget:
     Examples
     --------
     >>> import diminuendo as dim
-    >>> setting = dim.Setting(n_items=20, slots=3, rounds=1_000, feedback="bandit", visits=2)
+    >>> setting = dim.Setting(n_items=20, slots=3, rounds=1_000, feedback="bandit", max_rounds_per_user=2)
     >>> print(dim.budget_for("private", setting))
     epsilon 1, delta 0; unit: replace one user's 2 rounds; counted as pure
     """
@@ -275,7 +276,7 @@ def restore(
     snapshot: bytes,
     *,
     ledger: Ledger | Place | None = None,
-    coins: Coins | None = None,
+    rng: RandomSource | None = None,
     clock: Callable[[], float] | None = None,
     engine: Any = None,
 ) -> Learner:
@@ -288,7 +289,7 @@ def restore(
     ledger : Ledger or str or Path, optional
         The ledger that paid for the learner, or its file. Required if it had one.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
     clock : callable, optional
         Required if the feedback window is in seconds, as `time.time`.
     engine : {"threads", "ray"} or engine, optional
@@ -314,18 +315,18 @@ def restore(
     --------
     >>> import diminuendo as dim
     >>> setting = dim.Setting(n_items=20, slots=3, rounds=1_000, feedback="full")
-    >>> learner = dim.make("private", setting, coins=dim.SeededCoins(1))
+    >>> learner = dim.make("private", setting, rng=dim.SeededSource(1))
     >>> _ = learner.choose_many(7)
-    >>> dim.restore(learner.snapshot(), coins=dim.SeededCoins(1)).rounds
+    >>> dim.restore(learner.snapshot(), rng=dim.SeededSource(1)).rounds
     7
     """
     header, _ = _snapshots.unsealed(snapshot, "a snapshot of a learner")
     entry = _validate.lookup(LEARNERS, str(header.get("learner")), "learner")
     if ledger is None or isinstance(ledger, Ledger):
-        return entry.restore(snapshot, coins=coins, ledger=ledger, clock=clock, engine=engine)
+        return entry.restore(snapshot, rng=rng, ledger=ledger, clock=clock, engine=engine)
     opened = Ledger.open(ledger)
     try:
-        return entry.restore(snapshot, coins=coins, ledger=opened, clock=clock, engine=engine)
+        return entry.restore(snapshot, rng=rng, ledger=opened, clock=clock, engine=engine)
     except BaseException:
         opened.close()
         raise
@@ -341,10 +342,10 @@ def entry_for(name: str, setting: Setting) -> AnyEntry:
 
 def _asked(name: str, setting: Setting, options: dict[str, Any]) -> tuple[AnyEntry, Setting, dict[str, Any]]:
     """Which learner is meant, for what, and with which options besides; those that it does not take are refused."""
-    facts = {field.name for field in fields(Setting)}
-    setting = replace(setting, **{option: options[option] for option in options if option in facts})
+    spec = {field.name for field in fields(Setting)}
+    setting = replace(setting, **{option: options[option] for option in options if option in spec})
     entry = entry_for(name, setting)
-    besides = {option: options[option] for option in options if option not in facts}
+    besides = {option: options[option] for option in options if option not in spec}
     entry = entry.variant(**{option: besides.pop(option) for option in entry.choices if option in besides})
     for option in besides:
         if option not in entry.options:
@@ -373,12 +374,12 @@ __all__ = [
     "ROLES",
     "EpochGreedy",
     "ExploreExploit",
+    "FeedbackWindow",
     "LazyHedge",
     "Learner",
     "OnRay",
     "OrderedExperts",
     "OverlapGreedy",
-    "Patience",
     "RandomSlates",
     "Setting",
     "SlateClicks",

@@ -8,10 +8,10 @@ where items are much alike, which is not the model that it was made for.
 
 All draws of a round come from one public word, the seed of a small generator: a round has its word or is not begun.
 
-Regret     no bound for submodular people. Where every item attracts by itself, and everybody alike, of order log T with
+Regret     no bound for submodular users. Where every item attracts by itself, and everybody alike, of order log T with
            a constant that depends on the gaps between items (Zhong, Chueng & Tan 2021).
 Guarantee  none.
-Assumes    for learning: people who read from the top (streams/clicks.py), much alike in the long run.
+Assumes    for learning: users who read from the top (streams/clicks.py), much alike in the long run.
 References Kveton, Szepesvari, Wen & Ashkan (2015), ICML, for cascading bandits; Cheung, Tan & Zhong (2019), AISTATS;
            Zhong, Chueng & Tan (2021), JMLR 22; Marsaglia & Tsang (2000), ACM TOMS 26, for Gamma numbers.
 """
@@ -26,15 +26,15 @@ import numpy as np
 from diminuendo._numba import inline, kernel
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Clicks
+from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import Policy
 from diminuendo.objectives.family import Table
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.randomness.words import SHORT, USED, PublicWords, begin
 from diminuendo.streams.clicks import click_all, mixed, uniform
-from diminuendo.streams.people import People
+from diminuendo.streams.users import Users
 from diminuendo.types import Floats, Ints, Items, Words
 
 FAILED, CLICKED = range(2)
@@ -63,26 +63,26 @@ class CascadePolicy(Policy):
         """The items before the clicked one have failed, and the clicked one has succeeded."""
         _learn_click(self._seen, self.frame.decisions.rows[place], answer)
 
-    def replay(self, people: People, slates: Items, done: int) -> int:
+    def replay(self, users: Users, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
         return int(
             _replay(
                 self._seen,
-                people.table,
-                people.click_words,
-                people.clicks == "independent",
+                users.table,
+                users.click_words,
+                users.clicks == "independent",
                 slates,
                 done,
                 self.frame.public.view,
                 self._chances,
-                np.empty(people.largest_state),
+                np.empty(users.largest_state),
                 np.empty(1, dtype=np.int64),
             )
         )
 
 
 def cascade_thompson(
-    n_items: int, slots: int, *, coins: Coins | None = None, patience: Patient = None
+    n_items: int, slots: int, *, rng: RandomSource | None = None, feedback_window: Patient = None
 ) -> Learner:
     """Return cascade Thompson sampling: draws each item's click probability, shows the largest. Clicks, not private.
 
@@ -93,7 +93,7 @@ def cascade_thompson(
     slots : int
         Number of items in a slate.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
     patience : Patience or int, optional
         Feedback window.
 
@@ -120,10 +120,12 @@ def cascade_thompson(
     --------
     >>> import diminuendo as dim
     >>> setting = dim.Setting(n_items=5, slots=2, rounds=100, feedback="click")
-    >>> learner = dim.make("nonprivate", setting, coins=dim.SeededCoins(1))
+    >>> learner = dim.make("nonprivate", setting, rng=dim.SeededSource(1))
     >>> learner.observe(learner.choose(), 0)  # the first slot was clicked
     """
-    return Learner(CascadePolicy(Frame("cascade-thompson", n_items, slots, coins=coins, patience=patience)))
+    return Learner(
+        CascadePolicy(Frame("cascade-thompson", n_items, slots, rng=rng, feedback_window=feedback_window))
+    )
 
 
 CascadeThompson = Entry(
@@ -176,14 +178,14 @@ def largest(seen: Ints, seed: np.uint64, row: Items, chances: Floats) -> None:
 
 
 @inline
-def _show(seen: Ints, row: Items, coins: PublicWords, chances: Floats) -> bool:
+def _show(seen: Ints, row: Items, rng: PublicWords, chances: Floats) -> bool:
     """The next slate; False, nothing used, to be resumed."""
-    begin(coins)
-    if coins.used[USED] == len(coins.words):
-        coins.used[SHORT] = 1
+    begin(rng)
+    if rng.used[USED] == len(rng.words):
+        rng.used[SHORT] = 1
         return False
-    seed = coins.words[coins.used[USED]]
-    coins.used[USED] += 1
+    seed = rng.words[rng.used[USED]]
+    rng.used[USED] += 1
     largest(seen, seed, row, chances)
     return True
 
@@ -199,8 +201,8 @@ def _look(seen: Ints, row: Items, clicked: int) -> None:
 
 
 @kernel
-def _draw_round(seen: Ints, row: Items, coins: PublicWords, chances: Floats) -> bool:
-    return _show(seen, row, coins, chances)
+def _draw_round(seen: Ints, row: Items, rng: PublicWords, chances: Floats) -> bool:
+    return _show(seen, row, rng, chances)
 
 
 @kernel
@@ -216,12 +218,12 @@ def _replay(
     independent: bool,
     slates: Items,
     done: int,
-    coins: PublicWords,
+    rng: PublicWords,
     chances: Floats,
     state: Floats,
     clicked: Ints,
 ) -> int:
-    while done < slates.shape[0] and _show(seen, slates[done], coins, chances):
+    while done < slates.shape[0] and _show(seen, slates[done], rng, chances):
         click_all(table, done, slates[done : done + 1], luck, independent, state, clicked)
         _look(seen, slates[done], clicked[0])
         done += 1

@@ -36,11 +36,11 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.entry import Advice, Entry, Shape
 from diminuendo.learners.base.feedback import Objectives
+from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Menu, OneSlate
-from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.users import UserStore
 from diminuendo.offline.private_greedy import rate_per_tick
@@ -50,10 +50,10 @@ from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.process_guard import all_or_nothing
 from diminuendo.privacy.rounding import rounded_up
-from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.exponential import select
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.randomness.ticks import TICKS
-from diminuendo.streams.people import People
+from diminuendo.streams.users import Users
 from diminuendo.streams.walks import ScoreWalk
 from diminuendo.types import EMPTY_SLOT, Ints, Items, Objective
 
@@ -76,10 +76,10 @@ class Epochs:
 
 
 def first_epoch(n_items: int, rate: float) -> int:
-    """The people of the first epoch: enough that an item they all want is drawn before N others that nobody wants.
+    """The users of the first epoch: enough that an item they all want is drawn before N others that nobody wants.
 
-    With fewer nothing can be learned. Beginning later would not help: a slate drawn from few people is no worse than
-    the random slates that would be shown instead, and its people are needed for nothing else.
+    With fewer nothing can be learned. Beginning later would not help: a slate drawn from few users is no worse than
+    the random slates that would be shown instead, and its users are needed for nothing else.
     """
     return max(1, math.ceil(math.log(max(2, n_items)) / rate))
 
@@ -88,7 +88,7 @@ class EpochPolicy(MenuPolicy):
     """Private greedy, epoch by epoch."""
 
     reader = Objectives()
-    elsewhere = True
+    remote_rounds = True
     purpose = "the slate drawn after her epoch"
     proof = "docs/maths/epoch-greedy.md, Theorem Q1"
     budget: Budget
@@ -109,7 +109,7 @@ class EpochPolicy(MenuPolicy):
         kind = "epochs that double from" if self.epochs.doubling else "epochs of"
         about = f"{frame.slots} of {frame.n_items} items, {kind} {self.epochs.first}"
         self._paid = paid_on.buy(self.events, "epochs", about)
-        self._people = UserStore(frame.n_items)
+        self._users = UserStore(frame.n_items)
         self._walk: ScoreWalk | None = None  # a release that was begun and could not be finished
         self._slate: Items = np.zeros(frame.slots, dtype=np.int32)
         self._made = np.zeros(1, dtype=np.int64)  # slates drawn: one for each epoch that is over
@@ -119,7 +119,7 @@ class EpochPolicy(MenuPolicy):
 
     @property
     def rate(self) -> float:
-        """Per unit of gain: weights are exp(rate * people who gain a whole unit)."""
+        """Per unit of gain: weights are exp(rate * users who gain a whole unit)."""
         return self._per_tick * TICKS
 
     @property
@@ -150,11 +150,11 @@ class EpochPolicy(MenuPolicy):
         number, guard = int(self._made[0]), self.frame.guard
         if self._walk is None:
             with guard.answers:
-                self._walk = self._people.score_walk(number)
+                self._walk = self._users.score_walk(number)
         walk, slate = self._walk, self._placed(self._walk.chosen)
         while len(left := self.items.next_items(slate)):
             if left[0] in self.items.pinned:
-                walk.scores()  # what it adds is taken off what is left of people
+                walk.scores()  # what it adds is taken off what is left of users
                 item = int(left[0])
             else:
                 part = f"{number:06d}.{len(walk.chosen):04d}"
@@ -162,7 +162,7 @@ class EpochPolicy(MenuPolicy):
             walk.join(item)
             slate = self._placed(walk.chosen)
         with guard.publishing(), guard.answers, guard.lock:
-            self._people.forget(number + 1)  # first: whatever happens, nobody is asked for a second slate
+            self._users.forget(number + 1)  # first: whatever happens, nobody is asked for a second slate
             with all_or_nothing((self._slate, self._made)):
                 self._slate[:], self._made[0] = slate, number + 1
                 self._chooser, self._walk = self._next_menu().chooser(), None
@@ -177,46 +177,46 @@ class EpochPolicy(MenuPolicy):
     def _pick(self, walk: ScoreWalk, left: Ints) -> Ints:
         return left[[select(walk.scores()[left], self._per_tick, self.frame.secret)]]
 
-    # Private: people are kept until their epoch is over.
+    # Private: users are kept until their epoch is over.
 
     def learn(self, place: int, answer: Objective) -> None:
         """Keep her until her epoch is over; if it is, she has said nothing."""
         epoch = self.epochs.of(self.frame.decisions.round_at(place))
         if epoch >= self._made[0]:
             with self.frame.guard.learning():
-                self._people.add(answer, epoch)
+                self._users.add(answer, epoch)
 
-    def learn_all(self, places: Ints, answers: Sequence[Objective] | People) -> None:
+    def learn_all(self, places: Ints, answers: Sequence[Objective] | Users) -> None:
         """As `learn`, each with the round in which she came."""
         rounds = self.frame.decisions.rounds_at(places)
         epochs = np.array([self.epochs.of(number) for number in rounds.tolist()])
         for epoch in np.unique(epochs[epochs >= self._made[0]]).tolist():
             (which,) = np.nonzero(epochs == epoch)
             with self.frame.guard.learning():
-                if isinstance(answers, People):
+                if isinstance(answers, Users):
                     theirs, some = answers[which], range(len(which))
-                    self._people.add_rows(theirs.family, theirs.table, some, epoch, rounds=rounds[which])
+                    self._users.add_rows(theirs.family, theirs.table, some, epoch, rounds=rounds[which])
                 else:
                     for each in which.tolist():
-                        self._people.add(answers[each], epoch, round=int(rounds[each]))
+                        self._users.add(answers[each], epoch, round=int(rounds[each]))
 
     def erase(self, rounds: Ints) -> None:
-        """The slate that is drawn after their epoch does not depend on the people of these rounds."""
-        self._people.erase(rounds)
+        """The slate that is drawn after their epoch does not depend on the users of these rounds."""
+        self._users.erase(rounds)
 
-    def replay(self, people: People, slates: Items, done: int) -> int:
+    def replay(self, users: Users, slates: Items, done: int) -> int:
         """To the end of the epoch, or until the next slate is drawn: everybody before is counted by then."""
         epoch = self.epochs.of(self.frame.rounds)
-        end = self.stop(people, done, self.epochs.end(epoch), self.menu.end)
+        end = self.stop(users, done, self.epochs.end(epoch), self.menu.end)
         stop = done + self.draw_rows(slates[done:end])
         rows = range(done, stop)
         if self.frame.sampled is not None:
             inside = done + np.flatnonzero(self.frame.sampled[: stop - done])
-            people, rows = people[inside], range(len(inside))
-        self._people.add_rows(people.family, people.table, rows, epoch)
+            users, rows = users[inside], range(len(inside))
+        self._users.add_rows(users.family, users.table, rows, epoch)
         return stop
 
-    # What a snapshot holds: people too. Python functions cannot be written down; who is one is left out.
+    # What a snapshot holds: users too. Python functions cannot be written down; who is one is left out.
 
     def config(self) -> dict[str, Any]:
         """Epsilon, the length of epochs where it is fixed, and rules, if there are any."""
@@ -228,12 +228,12 @@ class EpochPolicy(MenuPolicy):
         return self._slate, self._made
 
     def extra(self) -> dict[str, NDArray[Any]]:
-        """The people of the running epoch."""
-        return self._people.written()
+        """The users of the running epoch."""
+        return self._users.written()
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
-        """Keep the people of the running epoch again."""
-        self._people.read(found, np.iinfo(np.int64).max)
+        """Keep the users of the running epoch again."""
+        self._users.read(found, np.iinfo(np.int64).max)
 
     def restored(self) -> None:
         """The menu follows from the slate."""
@@ -247,10 +247,10 @@ def epoch_greedy(
     horizon: int,
     epsilon: float,
     epoch: int | None = None,
-    visits: int = 1,
+    max_rounds_per_user: int = 1,
     ledger: Ledger | None = None,
-    coins: Coins | None = None,
-    patience: Patient = None,
+    rng: RandomSource | None = None,
+    feedback_window: Patient = None,
     rules: SlateRules | None = None,
     sample: int = 1,
 ) -> Learner:
@@ -273,7 +273,7 @@ def epoch_greedy(
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
     patience : Patience or int, optional
         Feedback window.
     rules : SlateRules, optional
@@ -294,7 +294,7 @@ def epoch_greedy(
 
     Notes
     -----
-    (epsilon, 0)-DP for any feedback, replacing `visits` rounds of one user (Theorem Q1 of
+    (epsilon, 0)-DP for any feedback, replacing `max_rounds_per_user` rounds of one user (Theorem Q1 of
     docs/maths/epoch-greedy.md). Every user is in one epoch, so the run costs (k + 1) * rate, whatever its length.
 
     Examples
@@ -306,7 +306,8 @@ def epoch_greedy(
     """
     horizon = _validate.positive_int(horizon, "horizon")
     frame = Frame(
-        "epoch-greedy", n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience,
+        "epoch-greedy", n_items, slots, horizon=horizon, max_rounds_per_user=max_rounds_per_user,
+        ledger=ledger, rng=rng, feedback_window=feedback_window,
         sample=sample,
     )  # fmt: skip
     budget = Budget(epsilon, 0.0, frame.unit, "pure")
@@ -323,13 +324,13 @@ EpochGreedy = Entry(
     "epoch-greedy",
     epoch_greedy,
     reads=Objectives.kinds,
-    summary="greedy on each epoch's people, drawn privately for the next; full information; delta = 0",
+    summary="greedy on each epoch's users, drawn privately for the next; full information; delta = 0",
     advice=Advice(
         "(ε, 0)",
         "-",
         "one epoch of users",
         "where delta is 0, or users want very many items",
-        keeps_people=True,
+        keeps_users=True,
     ),
     pure=True,
     audited_on=(_first_epoch,),

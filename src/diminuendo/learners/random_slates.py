@@ -1,21 +1,21 @@
 """Random: k distinct items, uniformly, for everybody. The floor that every learner must clear.
 
-Guarantee  slates are drawn before and without anything people say, so they are (0, 0)-private.
+Guarantee  slates are drawn before and without anything users say, so they are (0, 0)-private.
 """
 
 from __future__ import annotations
 
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Anything
+from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.offline.rules import SlateRules
 from diminuendo.privacy.budget import Guarantee, perfect_privacy
-from diminuendo.randomness.coins import Coins
-from diminuendo.streams.people import People
+from diminuendo.randomness.sources import RandomSource
+from diminuendo.streams.users import Users
 from diminuendo.types import Items
 
 
@@ -33,18 +33,18 @@ class RandomPolicy(MenuPolicy):
     @property
     def guarantee(self) -> Guarantee:
         """Perfect: slates do not depend on anybody."""
-        return perfect_privacy("slates are drawn without looking at feedback", self.frame.coins.secure)
+        return perfect_privacy("slates are drawn without looking at feedback", self.frame.rng.secure)
 
     def learn(self, place: int, answer: None) -> None:
         """Nothing is learned."""
 
-    def replay(self, people: People, slates: Items, done: int) -> int:
+    def replay(self, users: Users, slates: Items, done: int) -> int:
         """Random slates for everybody."""
         return done + self.draw_rows(slates[done:])
 
 
 def random_slates(
-    n_items: int, slots: int, *, coins: Coins | None = None, patience: Patient = None
+    n_items: int, slots: int, *, rng: RandomSource | None = None, feedback_window: Patient = None
 ) -> Learner:
     """Return the learner that shows k distinct items, uniformly at random, to every user: the floor to clear.
 
@@ -55,7 +55,7 @@ def random_slates(
     slots : int
         Number of items in a slate.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
     patience : Patience or int, optional
         Feedback window.
 
@@ -75,10 +75,10 @@ def random_slates(
     Examples
     --------
     >>> import diminuendo as dim
-    >>> dim.RandomSlates(5, 2, coins=dim.SeededCoins(1)).choose().propensity
+    >>> dim.RandomSlates(5, 2, rng=dim.SeededSource(1)).choose().propensity
     0.05
     """
-    return Learner(RandomPolicy(Frame("random", n_items, slots, coins=coins, patience=patience)))
+    return Learner(RandomPolicy(Frame("random", n_items, slots, rng=rng, feedback_window=feedback_window)))
 
 
 RandomSlates = Entry(

@@ -1,7 +1,7 @@
 """What to recommend when: which learner `private` is, by a rule over public facts.
 
 Rules are read from the top, and the first that fits is taken. Where none fits, and where a bound is wanted that holds
-whatever people want, the planner takes the learner with the least proved regret instead (plan/planner.py). What is to
+whatever users want, the planner takes the learner with the least proved regret instead (plan/planner.py). What is to
 be known about each learner beforehand is the advice of its entry.
 """
 
@@ -74,7 +74,7 @@ def preferred(
     setting: Setting,
     available: Mapping[str, AnyEntry],
     *,
-    store_people: bool = True,
+    store_users: bool = True,
 ) -> Rule | None:
     """The first rule that fits, of learners that are `available`; None where none does."""
     for rule in RULES:
@@ -82,7 +82,7 @@ def preferred(
             rule.learner in available
             and rule.feedback == setting.feedback
             and (rule.pure or setting.delta > 0)
-            and (store_people or not available[rule.learner].advice.keeps_people)
+            and (store_users or not available[rule.learner].advice.keeps_users)
         ):
             return rule
     return None

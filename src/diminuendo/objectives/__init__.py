@@ -1,4 +1,4 @@
-"""Objectives: what one person feels about a slate. Monotone, submodular, in [0, 1]."""
+"""Objectives: what one user feels about a slate. Monotone, submodular, in [0, 1]."""
 
 from diminuendo._plugins import Table
 from diminuendo.objectives.best_match import BestMatch
@@ -9,7 +9,7 @@ from diminuendo.objectives.family import Family
 from diminuendo.objectives.mixture import Mixture
 from diminuendo.objectives.noisy_or import NoisyOr
 from diminuendo.objectives.oracle import Oracle
-from diminuendo.objectives.person import Person, person
+from diminuendo.objectives.user import User, user
 
 FAMILIES = Table[type[Family]](
     "family of objectives",
@@ -27,8 +27,8 @@ __all__ = [
     "Mixture",
     "NoisyOr",
     "Oracle",
-    "Person",
+    "User",
     "Violation",
     "check",
-    "person",
+    "user",
 ]

@@ -1,6 +1,6 @@
-r"""Best match: :math:`f(S) = \max_{a \in S} u_a`, one person's facility location.
+r"""Best match: :math:`f(S) = \max_{a \in S} u_a`, one user's facility location.
 
-Only the best thing shown counts. Over many people this is the facility-location problem.
+Only the best thing shown counts. Over many users this is the facility-location problem.
 
 State: the best match so far.
 Concave form: take the best items first until one whole item is taken (the linear relaxation).
@@ -20,7 +20,7 @@ from diminuendo.types import Floats, Ints, Items
 
 
 class BestMatchTable(NamedTuple):
-    """Person t likes items columns[starts[t]:starts[t+1]] this much."""
+    """User t likes items columns[starts[t]:starts[t+1]] this much."""
 
     starts: Ints
     columns: Items
@@ -40,7 +40,7 @@ class BestMatch(Family):
     Examples
     --------
     >>> import diminuendo as dim
-    >>> users = dim.People(dim.BestMatch(), [[0.5, 0.25, 1.0]])
+    >>> users = dim.Users(dim.BestMatch(), [[0.5, 0.25, 1.0]])
     >>> users[0].value((0, 1)), users[0].gains((0,)).tolist()
     (0.5, [0.0, 0.0, 0.5])
     """
@@ -53,25 +53,25 @@ class BestMatch(Family):
 
     @classmethod
     def specimens(cls) -> Iterator[tuple[Family, int, tuple[Matrix, ...]]]:
-        """Ties, a perfect match and a person who wants nothing."""
+        """Ties, a perfect match and a user who wants nothing."""
         matches = np.array([[0.5, 0, 1, 0.5], [0, 0, 0, 0], [0.25, 0.75, 0.5, 0], [0.1, 0.2, 0.3, 0.3]])
         yield cls(), 4, (matches,)
 
 
-def _value(table: BestMatchTable, person: int, state: Floats, at: int) -> float:
+def _value(table: BestMatchTable, user: int, state: Floats, at: int) -> float:
     return float(state[at])
 
 
-def _gain(table: BestMatchTable, person: int, state: Floats, at: int, item: int) -> float:
-    where = find(table.columns, table.starts[person], table.starts[person + 1], item)
+def _gain(table: BestMatchTable, user: int, state: Floats, at: int, item: int) -> float:
+    where = find(table.columns, table.starts[user], table.starts[user + 1], item)
     if where < 0:
         return 0.0
     return max(0.0, float(table.values[where] - state[at]))
 
 
-def _gains(table: BestMatchTable, person: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
+def _gains(table: BestMatchTable, user: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
     best = state[at]
-    for j in range(table.starts[person], table.starts[person + 1]):
+    for j in range(table.starts[user], table.starts[user + 1]):
         if table.values[j] > best:
             buffer.items[count] = table.columns[j]
             buffer.gains[count] = table.values[j] - best
@@ -79,14 +79,14 @@ def _gains(table: BestMatchTable, person: int, state: Floats, at: int, buffer: G
     return count
 
 
-def _add(table: BestMatchTable, person: int, state: Floats, at: int, item: int) -> None:
-    where = find(table.columns, table.starts[person], table.starts[person + 1], item)
+def _add(table: BestMatchTable, user: int, state: Floats, at: int, item: int) -> None:
+    where = find(table.columns, table.starts[user], table.starts[user + 1], item)
     if where >= 0 and table.values[where] > state[at]:
         state[at] = table.values[where]
 
 
-def _ceiling(table: BestMatchTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
-    low, high = table.starts[person], table.starts[person + 1]
+def _ceiling(table: BestMatchTable, user: int, x: Floats, scale: float, slope: Floats) -> float:
+    low, high = table.starts[user], table.starts[user + 1]
     best_first = low + np.argsort(-table.values[low:high])
     taken, level = 0.0, 0.0
     for j in best_first:

@@ -144,11 +144,11 @@ def _gain_faults(s: tuple[int, ...], a: int, f: float, f_a: float, claimed: floa
 
 
 def _return_faults(
-    small: tuple[int, ...], large: tuple[int, ...], a: int, early: float, late: float
+    small: tuple[int, ...], large: tuple[int, ...], a: int, early: float, delay: float
 ) -> Iterator[Violation]:
-    if late > early + VALUE_ROUNDING:
+    if delay > early + VALUE_ROUNDING:
         yield Violation(
             "submodular",
-            f"Item {a} adds {late:.6g} to {list(large)}, but only {early:.6g} to {list(small)}, "
+            f"Item {a} adds {delay:.6g} to {list(large)}, but only {early:.6g} to {list(small)}, "
             "a part of it; returns must diminish.",
         )

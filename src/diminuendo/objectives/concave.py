@@ -1,7 +1,7 @@
 r"""Concave of a sum: :math:`f(S) = \phi(\sum_{a \in S} w_a / \mathrm{scale})` with a concave curve.
 
-The more a person has already found, the less another item adds. The curve and the scale are public;
-the weights are the person's.
+The more a user has already found, the less another item adds. The curve and the scale are public;
+the weights are the user's.
 
 State: the sum so far, divided by the scale.
 Concave form: the curve of the fractional sum, below the sum of x_a times each item's own value.
@@ -69,7 +69,7 @@ class Concave(Family):
     Examples
     --------
     >>> import diminuendo as dim
-    >>> users = dim.People(dim.Concave("capped", scale=2.0), [[1.0, 1.0, 0.5]])
+    >>> users = dim.Users(dim.Concave("capped", scale=2.0), [[1.0, 1.0, 0.5]])
     >>> users[0].value((0, 2)), users[0].value((0, 1, 2))
     (0.75, 1.0)
     """
@@ -124,42 +124,42 @@ def phi_slope(curve: int, x: float) -> float:
     return 1.0 / ((1.0 + x) * math.log(2.0))
 
 
-def _value(table: ConcaveTable, person: int, state: Floats, at: int) -> float:
+def _value(table: ConcaveTable, user: int, state: Floats, at: int) -> float:
     return phi(table.curve, state[at])
 
 
-def _gain(table: ConcaveTable, person: int, state: Floats, at: int, item: int) -> float:
-    where = find(table.columns, table.starts[person], table.starts[person + 1], item)
+def _gain(table: ConcaveTable, user: int, state: Floats, at: int, item: int) -> float:
+    where = find(table.columns, table.starts[user], table.starts[user + 1], item)
     if where < 0:
         return 0.0
     return phi(table.curve, state[at] + table.values[where] / table.scale) - phi(table.curve, state[at])
 
 
-def _gains(table: ConcaveTable, person: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
+def _gains(table: ConcaveTable, user: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
     before = phi(table.curve, state[at])
-    for j in range(table.starts[person], table.starts[person + 1]):
+    for j in range(table.starts[user], table.starts[user + 1]):
         buffer.items[count] = table.columns[j]
         buffer.gains[count] = phi(table.curve, state[at] + table.values[j] / table.scale) - before
         count += 1
     return count
 
 
-def _add(table: ConcaveTable, person: int, state: Floats, at: int, item: int) -> None:
-    where = find(table.columns, table.starts[person], table.starts[person + 1], item)
+def _add(table: ConcaveTable, user: int, state: Floats, at: int, item: int) -> None:
+    where = find(table.columns, table.starts[user], table.starts[user + 1], item)
     if where >= 0:
         state[at] += table.values[where] / table.scale
 
 
-def _ceiling(table: ConcaveTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
+def _ceiling(table: ConcaveTable, user: int, x: Floats, scale: float, slope: Floats) -> float:
     inside, linear = 0.0, 0.0
-    for j in range(table.starts[person], table.starts[person + 1]):
+    for j in range(table.starts[user], table.starts[user + 1]):
         xa = x[table.columns[j]]
         inside += table.values[j] / table.scale * xa
         linear += phi(table.curve, table.values[j] / table.scale) * xa
     # A sum that has lost its digits has no slope.
     curved = phi(table.curve, inside) if inside > TINY else linear
     rise = phi_slope(table.curve, inside) if linear > curved else math.inf
-    for j in range(table.starts[person], table.starts[person + 1]):
+    for j in range(table.starts[user], table.starts[user + 1]):
         weight = table.values[j] / table.scale
         if weight > 0.0:
             slope[table.columns[j]] += scale * min(rise * weight, phi(table.curve, weight))

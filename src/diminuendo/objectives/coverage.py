@@ -1,9 +1,9 @@
 r"""Weighted coverage: :math:`f(S) = \sum_u w_u [\text{some item of } S \text{ has topic } u]`.
 
-Which item has which topics is public; how much a person cares about each topic is private. A
-person's weights add up to at most 1.
+Which item has which topics is public; how much a user cares about each topic is private. A
+user's weights add up to at most 1.
 
-State: for each topic the person cares about, whether it is covered (0 or 1).
+State: for each topic the user cares about, whether it is covered (0 or 1).
 Concave form: each topic is covered to the extent min(1, sum of x_a over its items).
 """
 
@@ -23,7 +23,7 @@ from diminuendo.types import Floats, Ints, Items
 
 
 class CoverageTable(NamedTuple):
-    """Person t's weights on topics, and the public incidence read from both sides."""
+    """User t's weights on topics, and the public incidence read from both sides."""
 
     starts: Ints
     columns: Items
@@ -54,7 +54,7 @@ class Coverage(Family):
     --------
     >>> import diminuendo as dim
     >>> family = dim.Coverage([[1, 1, 0], [0, 1, 0], [0, 0, 1]])  # three items, three topics
-    >>> users = dim.People(family, [[0.5, 0.25, 0.25]])
+    >>> users = dim.Users(family, [[0.5, 0.25, 0.25]])
     >>> users[0].value((1, 2)), users[0].value((0, 1))
     (0.5, 0.75)
 
@@ -107,7 +107,7 @@ class Coverage(Family):
         if heavy.any():
             bad = int(np.argmax(heavy))
             raise InvalidInput(
-                f"Row {bad}: the weights of a person add up to at most 1. Divide the row by its sum."
+                f"Row {bad}: the weights of a user add up to at most 1. Divide the row by its sum."
             )
         items, topics = self._items_of, self._topics_of
         return CoverageTable(*rows, items.starts, items.columns, topics.starts, topics.columns)
@@ -126,30 +126,30 @@ class Coverage(Family):
 
     @classmethod
     def specimens(cls) -> Iterator[tuple[Family, int, tuple[Matrix, ...]]]:
-        """Overlapping topics, an item without topics, and a person who wants nothing."""
+        """Overlapping topics, an item without topics, and a user who wants nothing."""
         incidence = np.array([[1, 1, 0, 0, 0], [0, 1, 1, 0, 1], [0, 0, 0, 0, 0], [1, 0, 1, 1, 0]])
         weights = np.array([[0.2] * 5, [0, 0, 0, 0, 0], [0.5, 0, 0.25, 0, 0.25], [0, 0.3, 0, 0.3, 0]])
         yield cls(incidence), 4, (weights,)
 
 
-def _offset(table: CoverageTable, person: int) -> int:
-    return int(table.starts[person])
+def _offset(table: CoverageTable, user: int) -> int:
+    return int(table.starts[user])
 
 
-def _start(table: CoverageTable, person: int, state: Floats, at: int) -> None:
-    for j in range(table.starts[person + 1] - table.starts[person]):
+def _start(table: CoverageTable, user: int, state: Floats, at: int) -> None:
+    for j in range(table.starts[user + 1] - table.starts[user]):
         state[at + j] = 0.0
 
 
-def _value(table: CoverageTable, person: int, state: Floats, at: int) -> float:
-    low, total = table.starts[person], 0.0
-    for j in range(table.starts[person + 1] - low):
+def _value(table: CoverageTable, user: int, state: Floats, at: int) -> float:
+    low, total = table.starts[user], 0.0
+    for j in range(table.starts[user + 1] - low):
         total += state[at + j] * table.values[low + j]
     return min(1.0, total)
 
 
-def _gain(table: CoverageTable, person: int, state: Floats, at: int, item: int) -> float:
-    low, high, total = table.starts[person], table.starts[person + 1], 0.0
+def _gain(table: CoverageTable, user: int, state: Floats, at: int, item: int) -> float:
+    low, high, total = table.starts[user], table.starts[user + 1], 0.0
     for j in range(table.item_starts[item], table.item_starts[item + 1]):
         where = find(table.columns, low, high, table.item_topics[j])
         if where >= 0 and state[at + where - low] == 0.0:
@@ -157,9 +157,9 @@ def _gain(table: CoverageTable, person: int, state: Floats, at: int, item: int) 
     return total
 
 
-def _gains(table: CoverageTable, person: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
-    low, first = table.starts[person], count
-    for j in range(table.starts[person + 1] - low):
+def _gains(table: CoverageTable, user: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
+    low, first = table.starts[user], count
+    for j in range(table.starts[user + 1] - low):
         if state[at + j] == 0.0:
             topic = table.columns[low + j]
             for m in range(table.topic_starts[topic], table.topic_starts[topic + 1]):
@@ -168,17 +168,17 @@ def _gains(table: CoverageTable, person: int, state: Floats, at: int, buffer: Ga
     return count
 
 
-def _add(table: CoverageTable, person: int, state: Floats, at: int, item: int) -> None:
-    low, high = table.starts[person], table.starts[person + 1]
+def _add(table: CoverageTable, user: int, state: Floats, at: int, item: int) -> None:
+    low, high = table.starts[user], table.starts[user + 1]
     for j in range(table.item_starts[item], table.item_starts[item + 1]):
         where = find(table.columns, low, high, table.item_topics[j])
         if where >= 0:
             state[at + where - low] = 1.0
 
 
-def _ceiling(table: CoverageTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
+def _ceiling(table: CoverageTable, user: int, x: Floats, scale: float, slope: Floats) -> float:
     surely = 0.0
-    for j in range(table.starts[person], table.starts[person + 1]):
+    for j in range(table.starts[user], table.starts[user + 1]):
         topic, covered = table.columns[j], 0.0
         low, high = table.topic_starts[topic], table.topic_starts[topic + 1]
         for m in range(low, high):

@@ -1,11 +1,11 @@
 """What every family of objectives provides, and how compiled code reaches it.
 
-A *family* says how people feel about slates (its public parameters); a *table* holds what many
-people of that family feel, as arrays that compiled code can walk. Kernels are generic: they call
+A *family* says how users feel about slates (its public parameters); a *table* holds what many
+users of that family feel, as arrays that compiled code can walk. Kernels are generic: they call
 the seven functions below on a table, and numba picks the family's own version by the table's type.
 A new family is one file with those functions, and one line in `objectives/__init__.py`.
 
-A person's *prefix*, the items chosen so far, lives in `state[at : at + size]`, whose meaning is the
+A user's *prefix*, the items chosen so far, lives in `state[at : at + size]`, whose meaning is the
 family's own affair. What a function says about an item holds for items outside the prefix; callers
 skip the items they have already chosen.
 """
@@ -30,11 +30,11 @@ Table: TypeAlias = Any
 """A NamedTuple of arrays, of a type that `register` knows."""
 
 
-def _one_number_each(table: Table, person: int) -> int:
-    return person
+def _one_number_each(table: Table, user: int) -> int:
+    return user
 
 
-def _from_zero(table: Table, person: int, state: Floats, at: int) -> None:
+def _from_zero(table: Table, user: int, state: Floats, at: int) -> None:
     state[at] = 0.0
 
 
@@ -135,40 +135,40 @@ def close(buffer: GainBuffer, first: int, count: int) -> None:
 # The seven functions. These bodies never run: numba replaces them by the family's own.
 
 
-def offset(table: Table, person: int) -> int:
-    """Where `person`'s state begins when the states of a whole table lie in one array."""
+def offset(table: Table, user: int) -> int:
+    """Where `user`'s state begins when the states of a whole table lie in one array."""
     raise TypeError("compiled code only")
 
 
-def start(table: Table, person: int, state: Floats, at: int) -> None:
+def start(table: Table, user: int, state: Floats, at: int) -> None:
     """Begin with the empty prefix."""
     raise TypeError("compiled code only")
 
 
-def value(table: Table, person: int, state: Floats, at: int) -> float:
+def value(table: Table, user: int, state: Floats, at: int) -> float:
     """f(prefix)."""
     raise TypeError("compiled code only")
 
 
-def gain(table: Table, person: int, state: Floats, at: int, item: int) -> float:
+def gain(table: Table, user: int, state: Floats, at: int, item: int) -> float:
     """f(prefix + item) - f(prefix)."""
     raise TypeError("compiled code only")
 
 
-def gains(table: Table, person: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
+def gains(table: Table, user: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
     """Append every item whose gain can be positive, once each; returns the new count.
 
-    The work is in proportion to what the person cares about, never to the number of items.
+    The work is in proportion to what the user cares about, never to the number of items.
     """
     raise TypeError("compiled code only")
 
 
-def add(table: Table, person: int, state: Floats, at: int, item: int) -> None:
+def add(table: Table, user: int, state: Floats, at: int, item: int) -> None:
     """prefix := prefix + item."""
     raise TypeError("compiled code only")
 
 
-def ceiling(table: Table, person: int, x: Floats, scale: float, slope: Floats) -> float:
+def ceiling(table: Table, user: int, x: Floats, scale: float, slope: Floats) -> float:
     """A linear ceiling over f, for x in [0, 1]^n: f(S) <= h + sum of g_a over S, for every set S.
 
     Returns h and adds scale * g to slope. Where x is a set, the ceiling touches f there. No g_a exceeds f({a}),
@@ -195,7 +195,7 @@ for _function in (offset, start, value, gain, gains, add, ceiling):
 
 
 def sound_table(family: Any, table: Any, n_items: int, first: int, end: int) -> bool:
-    """Whether rows `first` to before `end` of a table are people of that family and of that many items.
+    """Whether rows `first` to before `end` of a table are users of that family and of that many items.
 
     Compiled code asks nothing, and reads whatever lies at an index that is too large. It takes about as long as to read
     these rows once.
@@ -222,7 +222,7 @@ def blank_table(family: Family, n_items: int) -> Table:
 
 
 def _is_like(table: Any, blank: Any, own: Collection[int]) -> bool:
-    """Whether both are the same, but for the arrays of people's `own` rows."""
+    """Whether both are the same, but for the arrays of users's `own` rows."""
     if isinstance(blank, tuple):
         same = type(table) is type(blank) and len(table) == len(blank)
         return same and all(_is_like(one, other, own) for one, other in zip(table, blank, strict=True))

@@ -1,6 +1,6 @@
 r"""Mixture: :math:`f(S) = \sum_i c_i f_i(S)` of other families, with public shares adding up to at most 1.
 
-For example half relevance (noisy-or) and half variety (coverage). A person then has one private row
+For example half relevance (noisy-or) and half variety (coverage). A user then has one private row
 per part. In compiled code a mixture is a pair (first part, the rest), so that any number of parts,
 mixtures among them, costs nothing extra.
 
@@ -30,7 +30,7 @@ from diminuendo.types import Floats
 
 
 class PairTable(NamedTuple):
-    """Two tables of the same people."""
+    """Two tables of the same users."""
 
     left: Table
     right: Table
@@ -58,7 +58,7 @@ class Mixture(Family):
     --------
     >>> import diminuendo as dim
     >>> family = dim.Mixture((dim.NoisyOr(), dim.BestMatch()), (0.5, 0.5))
-    >>> user = dim.person(family, [{0: 0.5, 1: 0.5}, {0: 1.0}], n_items=3)
+    >>> user = dim.user(family, [{0: 0.5, 1: 0.5}, {0: 1.0}], n_items=3)
     >>> user.value((0, 1))  # 0.5 * 0.75 + 0.5 * 1.0
     0.875
     """
@@ -78,7 +78,7 @@ class Mixture(Family):
 
     @property
     def leaves(self) -> int:
-        """How many private matrices describe one person."""
+        """How many private matrices describe one user."""
         return sum(part.leaves for part in self.parts)
 
     @property
@@ -96,16 +96,14 @@ class Mixture(Family):
         return tuple(width for part in self.parts for width in part.columns(n_items))
 
     def table(self, matrices: Sequence[Matrix], n_items: int) -> Table:
-        """One table per part, of equally many people."""
+        """One table per part, of equally many users."""
         if len(matrices) != self.leaves:
             raise InvalidInput(
                 f"This mixture needs {self.leaves} matrices, one per part; got {len(matrices)}."
             )
         heights = {matrix.shape[0] for matrix in matrices}
         if len(heights) != 1:
-            raise InvalidInput(
-                f"The parts of a mixture describe the same people; got {sorted(heights)} rows."
-            )
+            raise InvalidInput(f"The parts of a mixture describe the same users; got {sorted(heights)} rows.")
         left = iter(matrices)
         tables = [part.table(list(islice(left, part.leaves)), n_items) for part in self.parts]
         folded, its_share = tables[-1], float(self.shares[-1])
@@ -155,33 +153,33 @@ class Mixture(Family):
         yield cls((inner, NoisyOr()), (0.6, 0.3)), 4, (matches, weights, clicks)
 
 
-def _offset(table: PairTable, person: int) -> int:
-    return family.offset(table.left, person) + family.offset(table.right, person)
+def _offset(table: PairTable, user: int) -> int:
+    return family.offset(table.left, user) + family.offset(table.right, user)
 
 
-def _start(table: PairTable, person: int, state: Floats, at: int) -> None:
-    size = family.offset(table.left, person + 1) - family.offset(table.left, person)
-    family.start(table.left, person, state, at)
-    family.start(table.right, person, state, at + size)
+def _start(table: PairTable, user: int, state: Floats, at: int) -> None:
+    size = family.offset(table.left, user + 1) - family.offset(table.left, user)
+    family.start(table.left, user, state, at)
+    family.start(table.right, user, state, at + size)
 
 
-def _value(table: PairTable, person: int, state: Floats, at: int) -> float:
-    size = family.offset(table.left, person + 1) - family.offset(table.left, person)
-    left = family.value(table.left, person, state, at)
-    return table.left_share * left + table.right_share * family.value(table.right, person, state, at + size)
+def _value(table: PairTable, user: int, state: Floats, at: int) -> float:
+    size = family.offset(table.left, user + 1) - family.offset(table.left, user)
+    left = family.value(table.left, user, state, at)
+    return table.left_share * left + table.right_share * family.value(table.right, user, state, at + size)
 
 
-def _gain(table: PairTable, person: int, state: Floats, at: int, item: int) -> float:
-    size = family.offset(table.left, person + 1) - family.offset(table.left, person)
-    left = family.gain(table.left, person, state, at, item)
-    right = family.gain(table.right, person, state, at + size, item)
+def _gain(table: PairTable, user: int, state: Floats, at: int, item: int) -> float:
+    size = family.offset(table.left, user + 1) - family.offset(table.left, user)
+    left = family.gain(table.left, user, state, at, item)
+    right = family.gain(table.right, user, state, at + size, item)
     return table.left_share * left + table.right_share * right
 
 
-def _gains(table: PairTable, person: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
-    size = family.offset(table.left, person + 1) - family.offset(table.left, person)
-    middle = family.gains(table.left, person, state, at, buffer, count)
-    last = family.gains(table.right, person, state, at + size, buffer, middle)
+def _gains(table: PairTable, user: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
+    size = family.offset(table.left, user + 1) - family.offset(table.left, user)
+    middle = family.gains(table.left, user, state, at, buffer, count)
+    last = family.gains(table.right, user, state, at + size, buffer, middle)
     first, end = count, count
     for j in range(first, last):  # merge in place: what is written never overtakes what is read
         share = table.left_share if j < middle else table.right_share
@@ -190,15 +188,15 @@ def _gains(table: PairTable, person: int, state: Floats, at: int, buffer: GainBu
     return end
 
 
-def _add(table: PairTable, person: int, state: Floats, at: int, item: int) -> None:
-    size = family.offset(table.left, person + 1) - family.offset(table.left, person)
-    family.add(table.left, person, state, at, item)
-    family.add(table.right, person, state, at + size, item)
+def _add(table: PairTable, user: int, state: Floats, at: int, item: int) -> None:
+    size = family.offset(table.left, user + 1) - family.offset(table.left, user)
+    family.add(table.left, user, state, at, item)
+    family.add(table.right, user, state, at + size, item)
 
 
-def _ceiling(table: PairTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
-    left = family.ceiling(table.left, person, x, scale * table.left_share, slope)
-    right = family.ceiling(table.right, person, x, scale * table.right_share, slope)
+def _ceiling(table: PairTable, user: int, x: Floats, scale: float, slope: Floats) -> float:
+    left = family.ceiling(table.left, user, x, scale * table.left_share, slope)
+    right = family.ceiling(table.right, user, x, scale * table.right_share, slope)
     return table.left_share * left + table.right_share * right
 
 

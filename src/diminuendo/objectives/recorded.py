@@ -1,6 +1,6 @@
 """Recorded objectives: any objective, recorded along one chain of items, so that compiled code can read it.
 
-Learners walk each person along the slate that was shown. For an objective that is only a Python
+Learners walk each user along the slate that was shown. For an objective that is only a Python
 function, its values and gains along that slate are recorded first; kernels then read the record like
 any other table. A record answers for the recorded chain alone, added in order.
 
@@ -41,15 +41,15 @@ def record(objective: Objective, chain: Slate) -> RecordedTable:
     return RecordedTable(values, gains)
 
 
-def _value(table: RecordedTable, person: int, state: Floats, at: int) -> float:
+def _value(table: RecordedTable, user: int, state: Floats, at: int) -> float:
     return float(table.values[int(state[at])])
 
 
-def _gain(table: RecordedTable, person: int, state: Floats, at: int, item: int) -> float:
+def _gain(table: RecordedTable, user: int, state: Floats, at: int, item: int) -> float:
     return float(table.gains[int(state[at]), item])
 
 
-def _gains(table: RecordedTable, person: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
+def _gains(table: RecordedTable, user: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
     depth = int(state[at])
     for item in range(table.gains.shape[1]):
         if table.gains[depth, item] != 0.0:
@@ -59,11 +59,11 @@ def _gains(table: RecordedTable, person: int, state: Floats, at: int, buffer: Ga
     return count
 
 
-def _add(table: RecordedTable, person: int, state: Floats, at: int, item: int) -> None:
+def _add(table: RecordedTable, user: int, state: Floats, at: int, item: int) -> None:
     state[at] += 1.0
 
 
-def _ceiling(table: RecordedTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
+def _ceiling(table: RecordedTable, user: int, x: Floats, scale: float, slope: Floats) -> float:
     return np.inf  # a record knows only its chain; this ceiling says nothing
 
 

@@ -27,7 +27,7 @@ def from_record(record: dict[str, Any]) -> Family:
 
 
 def same_family(one: Family, other: Family) -> bool:
-    """Whether people of both can lie in one table: as records they are equal. One without a record is only itself."""
+    """Whether users of both can lie in one table: as records they are equal. One without a record is only itself."""
     try:
         return one is other or to_record(one) == to_record(other)
     except InvalidInput:

@@ -1,6 +1,6 @@
-"""Sparse rows at the door: what a person may say, checked once, then frozen.
+"""Sparse rows at the door: what a user may say, checked once, then frozen.
 
-Every refusal names the row and the rule, and nothing that a person said. An empty row is a person who wants nothing.
+Every refusal names the row and the rule, and nothing that a user said. An empty row is a user who wants nothing.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ def checked_rows(matrix: Matrix, n_columns: int, *, column: str, quantity: str) 
 
 def _arrays(matrix: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
     if not is_sparse(matrix):
-        dense = np.atleast_2d(_validate.numbers(matrix, "Rows of people"))
+        dense = np.atleast_2d(_validate.numbers(matrix, "Rows of users"))
         if dense.ndim != 2:
-            raise InvalidInput(f"Rows of people form a two-dimensional array; got {dense.ndim} dimensions.")
+            raise InvalidInput(f"Rows of users form a two-dimensional array; got {dense.ndim} dimensions.")
         matrix = from_dense(dense)
     elif matrix.format != "csr":
         _check_before_conversion(matrix)

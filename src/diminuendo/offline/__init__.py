@@ -1,4 +1,4 @@
-"""Hindsight: the best that could have been shown, had all people been known."""
+"""Hindsight: the best that could have been shown, had all users been known."""
 
 from diminuendo.offline.by_type import HindsightByType, greedy_by_type, shuffled
 from diminuendo.offline.exact import Bracket, optimum

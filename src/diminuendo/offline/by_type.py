@@ -12,7 +12,7 @@ import numpy as np
 
 from diminuendo.errors import InvalidInput
 from diminuendo.offline.greedy import Hindsight, greedy
-from diminuendo.streams.people import People, Stream
+from diminuendo.streams.users import Stream, Users
 from diminuendo.types import Ints
 
 SHUFFLE = 9
@@ -29,14 +29,14 @@ class HindsightByType:
         Mean over users of the value of the slate of their own context id.
     slates : dict of int to Hindsight
         By context id, of those that occur.
-    people : dict of int to int
+    users : dict of int to int
         How many users each context id has.
 
     """
 
     value: float
     slates: dict[int, Hindsight]
-    people: dict[int, int]
+    users: dict[int, int]
 
 
 def greedy_by_type(
@@ -46,7 +46,7 @@ def greedy_by_type(
 
     Parameters
     ----------
-    stream : People
+    stream : Users
         All users.
     slots : int
         Number of items in each slate.
@@ -79,20 +79,20 @@ def greedy_by_type(
     True
     """
     known = stream.types if types is None else types
-    if known is None or not isinstance(stream, People):
+    if known is None or not isinstance(stream, Users):
         raise InvalidInput(
-            f"Nothing is known of the people of {stream.name}; give people.with_contexts(contexts, table)."
+            f"Nothing is known of the users of {stream.name}; give people.with_contexts(contexts, table)."
         )
     if len(known) != len(stream):
-        raise InvalidInput(f"types must have one for each of {len(stream):,} people; got {len(known):,}.")
+        raise InvalidInput(f"types must have one for each of {len(stream):,} users; got {len(known):,}.")
     order = np.argsort(known, kind="stable")
     came, starts = np.unique(known[order], return_index=True)
-    slates, people = {}, {}
+    slates, users = {}, {}
     for kind, rows in zip(came.tolist(), np.split(order, starts[1:]), strict=True):
         slates[kind] = greedy(stream[rows], slots, method=method)
-        people[kind] = len(rows)
-    earned = sum(people[kind] * slates[kind].value for kind in slates)
-    return HindsightByType(earned / max(1, len(stream)), slates, people)
+        users[kind] = len(rows)
+    earned = sum(users[kind] * slates[kind].value for kind in slates)
+    return HindsightByType(earned / max(1, len(stream)), slates, users)
 
 
 def shuffled(types: Ints, seed: int = SHUFFLE) -> Ints:

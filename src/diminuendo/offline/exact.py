@@ -24,8 +24,8 @@ from diminuendo.errors import InvalidInput
 from diminuendo.offline.fitting import FittedRules
 from diminuendo.offline.greedy import data_bound, greedy, top_sum
 from diminuendo.offline.rules import SlateRules, as_rules
-from diminuendo.offline.total import PeopleTotal, total
-from diminuendo.streams.people import People, Stream
+from diminuendo.offline.total import UsersTotal, total
+from diminuendo.streams.users import Stream, Users
 from diminuendo.types import Floats, Slate
 
 METHODS = ("auto", "milp", "branch")
@@ -37,7 +37,7 @@ LEAST_SLOPE = 1e-9
 """HiGHS takes coefficients below this for zero, and may fail on them."""
 
 MEAN_ROUNDING = 1e-12
-"""Two means of the same people that differ by less are equal."""
+"""Two means of the same users that differ by less are equal."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def optimum(
     rules : SlateRules, optional
         Pinned items and caps, searched by "branch". Eligible slots are refused.
     method : {"auto", "milp", "branch"}, default "auto"
-        "milp": cutting planes from concave forms of the objectives, for `People`. "branch": depth-first search with
+        "milp": cutting planes from concave forms of the objectives, for `Users`. "branch": depth-first search with
         the bound of `data_bound`, for any objective.
     time_limit : float, default 60.0
         Seconds.
@@ -114,7 +114,7 @@ def optimum(
     Examples
     --------
     >>> import diminuendo as dim
-    >>> users = dim.People(dim.NoisyOr(), [[0.5, 0.5, 0.0], [0.5, 0.0, 0.75]])
+    >>> users = dim.Users(dim.NoisyOr(), [[0.5, 0.5, 0.0], [0.5, 0.0, 0.75]])
     >>> best = dim.optimum(users, slots=1)
     >>> best.slate, best.lower, best.proven
     ((0,), 0.5, True)
@@ -131,15 +131,15 @@ def optimum(
         method = "branch"
     limit = _validate.positive_float(time_limit, "time_limit")
     if method == "auto":
-        method = "milp" if isinstance(stream, People) and not _few_slates(stream, k) else "branch"
+        method = "milp" if isinstance(stream, Users) and not _few_slates(stream, k) else "branch"
     began = time.perf_counter()
     first = greedy(stream, k, rules=fitted.rules)
     lower, upper, slate = first.value, data_bound(stream, first.slate, k), first.slate
     settled = MEAN_ROUNDING
     if method == "milp" and upper - lower > settled:
-        if not isinstance(stream, People):
+        if not isinstance(stream, Users):
             raise InvalidInput(
-                "The milp method needs people of a family; use method='branch' for Python functions."
+                "The milp method needs users of a family; use method='branch' for Python functions."
             )
         lower, upper, slate = _Cuts(stream, k, began + limit).run(lower, upper, slate)
         settled = 2 * SOLVER_TOLERANCE if time.perf_counter() < began + limit else math.inf
@@ -148,17 +148,17 @@ def optimum(
     return Bracket(lower, max(lower, upper), slate, time.perf_counter() - began, method)
 
 
-def _few_slates(people: People, k: int) -> bool:
+def _few_slates(users: Users, k: int) -> bool:
     """Whether looking at every slate takes seconds at the most, however little can be cut off."""
-    entries = sum(len(rows.data) for rows in people.family.rows(people.table, people.n_items)) + len(people)
-    return bool(math.comb(people.n_items, k - 1) * entries < 1e9)
+    entries = sum(len(rows.data) for rows in users.family.rows(users.table, users.n_items)) + len(users)
+    return bool(math.comb(users.n_items, k - 1) * entries < 1e9)
 
 
 class _Branch:
     """Depth-first search in the order of gains, with F(S) + the largest remaining gains as bound."""
 
     def __init__(self, stream: Stream, rules: FittedRules, deadline: float) -> None:
-        self.summed, self.people, self.deadline = total(stream), max(1, len(stream)), deadline
+        self.summed, self.users, self.deadline = total(stream), max(1, len(stream)), deadline
         self.rules, self.k, self.everything = rules, rules.slots, np.ones(stream.n_items, dtype=np.bool_)
 
     def run(self, lower: float, upper: float, slate: Slate) -> tuple[float, float, Slate]:
@@ -171,7 +171,7 @@ class _Branch:
         self.summed.begin()
         for item in prefix:
             self.summed.add(item)
-        here, gains = self.summed.value() / self.people, self.summed.gains() / self.people
+        here, gains = self.summed.value() / self.users, self.summed.gains() / self.users
         gains[list(excluded)] = 0.0
         gains[~self.rules.open_to(np.array(prefix, dtype=np.int32), self.everything)] = 0.0
         left = self.k - len(prefix)
@@ -197,9 +197,9 @@ class _Branch:
 class _Cuts:
     """Ceilings as constraints z <= h + g x; z is the mean value."""
 
-    def __init__(self, people: People, k: int, deadline: float) -> None:
-        self.stream, self.summed, self.k, self.deadline = people, PeopleTotal(people), k, deadline
-        self.people, self.n = max(1, len(people)), people.n_items
+    def __init__(self, users: Users, k: int, deadline: float) -> None:
+        self.stream, self.summed, self.k, self.deadline = users, UsersTotal(users), k, deadline
+        self.users, self.n = max(1, len(users)), users.n_items
         self.rows: list[Floats] = []
         self.limits: list[float] = []
 
@@ -241,10 +241,10 @@ class _Cuts:
     def _cut(self, x: Floats) -> None:
         """Put the ceiling at x."""
         height, slope = self.summed.ceiling(x)
-        slope /= self.people
+        slope /= self.users
         slope[(slope > 0) & (slope < LEAST_SLOPE)] = LEAST_SLOPE  # upwards, so it stays a ceiling
         self.rows.append(slope)
-        self.limits.append(height / self.people)
+        self.limits.append(height / self.users)
 
     def _solve(self, *, integral: bool, cutoff: float = 0.0) -> tuple[Floats | None, float | None]:
         """Maximise z over z <= c + g x and sum x = k; returns x and an upper bound on z."""

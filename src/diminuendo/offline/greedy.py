@@ -1,7 +1,7 @@
 """Greedy in hindsight: add the item that helps most, k times. At least 1 - 1/e of the best possible.
 
 `plain` evaluates every item for every user in every step. `lazy` finds the same items with fewer evaluations: of
-people, only those whom the last item moved; of functions, only items whose earlier gain, which can only have fallen,
+users, only those whom the last item moved; of functions, only items whose earlier gain, which can only have fallen,
 could still win. `stochastic` evaluates a random few items, and loses a little. Ties go to the smaller item.
 `data_bound` bounds what any slate can earn.
 
@@ -20,8 +20,8 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.offline.fitting import FittedRules
 from diminuendo.offline.rules import SlateRules, as_rules
-from diminuendo.offline.total import PeopleTotal, Total, total
-from diminuendo.streams.people import Stream
+from diminuendo.offline.total import Total, UsersTotal, total
+from diminuendo.streams.users import Stream
 from diminuendo.types import EMPTY_SLOT, Floats, Items, Slate
 
 METHODS = ("lazy", "plain", "stochastic")
@@ -110,13 +110,13 @@ def greedy(
             raise InvalidInput("Nothing is known of stochastic greedy by rules; use method='lazy'.")
         return _by_rules(summed, FittedRules(kept_to, stream.n_items, k))
     if method == "lazy":
-        added = _moving(summed, k) if isinstance(summed, PeopleTotal) else _lazy(summed, k)
+        added = _moving(summed, k) if isinstance(summed, UsersTotal) else _lazy(summed, k)
     elif method == "plain":
         added = _plain(summed, k)
     else:
         added = _stochastic(summed, k, np.random.default_rng(seed), accuracy)
-    people = max(1, len(stream))
-    return Hindsight(tuple(summed.prefix), summed.value() / people, tuple(gain / people for gain in added))
+    users = max(1, len(stream))
+    return Hindsight(tuple(summed.prefix), summed.value() / users, tuple(gain / users for gain in added))
 
 
 def _by_rules(summed: Total, rules: FittedRules) -> Hindsight:
@@ -127,9 +127,9 @@ def _by_rules(summed: Total, rules: FittedRules) -> Hindsight:
         slot, slate[slot] = picked
         summed.add(picked[1])
         added.append(float(gains[picked[1]]))
-    people = max(1, len(summed.stream))
+    users = max(1, len(summed.stream))
     shown = tuple(slate[slate != EMPTY_SLOT].tolist())
-    return Hindsight(shown, summed.value() / people, tuple(gain / people for gain in added))
+    return Hindsight(shown, summed.value() / users, tuple(gain / users for gain in added))
 
 
 def data_bound(stream: Stream, chain: Slate, slots: int) -> float:
@@ -189,14 +189,14 @@ def _plain(summed: Total, k: int) -> list[float]:
     return added
 
 
-def _moving(summed: PeopleTotal, k: int) -> list[float]:
+def _moving(summed: UsersTotal, k: int) -> list[float]:
     """Gains that go along with the prefix are nearly right; where that leaves a doubt, everybody is asked again."""
     added: list[float] = []
     gains = summed.gains()
     nearly = 8 * 2.0**-53 * len(summed.stream) * (1.0 + gains.max())
     for step in range(k):
-        # A gain is a sum of numbers up to 1, from which each step takes at most one per person and to which it gives
-        # one. Each time a rounding is lost, of a sum that stays below the largest first gain, and each person's own
+        # A gain is a sum of numbers up to 1, from which each step takes at most one per user and to which it gives
+        # one. Each time a rounding is lost, of a sum that stays below the largest first gain, and each user's own
         # number may be off by a few of its last digits.
         off = nearly * (1 + step)
         if step and np.count_nonzero(gains >= gains.max() - 2 * off) > 1:

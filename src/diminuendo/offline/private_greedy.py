@@ -31,11 +31,11 @@ from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Laplace, Selections
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import greatest, least, lowered, rounded_up
-from diminuendo.randomness.coins import Coins, SystemCoins
 from diminuendo.randomness.exponential import select
+from diminuendo.randomness.sources import RandomSource, SystemSource
 from diminuendo.randomness.ticks import TICKS
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.streams.people import Stream
+from diminuendo.streams.users import Stream
 from diminuendo.streams.walks import ScoreWalk, segments_of
 from diminuendo.types import Ints, Slate
 
@@ -43,7 +43,7 @@ CALIBRATIONS = {"pure": "Theorem G1, b", "zcdp": "Theorem G1, a", "telescoping":
 """Ways to count -> where each is proved."""
 
 SPAN = 2
-"""By how many units one person moves a difference of scores: one up, one down."""
+"""By how many units one user moves a difference of scores: one up, one down."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class PrivateSlate:
         Weights of a draw are exp(rate * sum of users' gains).
     n_items : int
         Number of items.
-    people : int
+    users : int
         Number of users.
 
     """
@@ -75,13 +75,13 @@ class PrivateSlate:
     calibration: str
     rate: float
     n_items: int
-    people: int
+    users: int
 
     @property
     def loss(self) -> float:
         """How far the mean value may fall below (1 - 1/e) times the best slate's, in expectation (Theorem G2)."""
         k = len(self.slate)
-        each = math.log(self.n_items) / (self.rate * max(1, self.people)) + 1 / TICKS
+        each = math.log(self.n_items) / (self.rate * max(1, self.users)) + 1 / TICKS
         return -math.expm1(k * math.log1p(-1 / k)) * k * each if k > 1 else each
 
     def epsilons(self, delta: float, rounds: int = 1) -> dict[str, float]:
@@ -145,20 +145,20 @@ def telescoping_delta(rate: float, epsilon: float) -> float:
 
 
 def private_greedy(
-    people: Stream,
+    users: Stream,
     slots: int,
     *,
     budget: Budget,
     calibration: str | None = None,
     ledger: Ledger | None = None,
     name: str = "slate",
-    coins: Coins | None = None,
+    rng: RandomSource | None = None,
 ) -> PrivateSlate:
     """Draw one slate for all users by private greedy, at the highest rate that the budget allows.
 
     Parameters
     ----------
-    people : Stream
+    users : Stream
         The users whose preferences are protected. Their number is public.
     slots : int
         Number of items in the slate, k.
@@ -172,7 +172,7 @@ def private_greedy(
     name : str, default "slate"
         Name of the release in the ledger.
     coins : Coins, optional
-        Source of randomness. By default SystemCoins.
+        Source of randomness. By default SystemSource.
 
     Returns
     -------
@@ -206,25 +206,25 @@ def private_greedy(
     >>> len(found.slate), found.rate
     (3, 0.25)
     """
-    k = _validate.slots(slots, people.n_items)
+    k = _validate.slots(slots, users.n_items)
     if not isinstance(budget, Budget):
         raise InvalidInput(f"budget must be a Budget, such as Budget(1.0, 1e-6); got {budget!r}.")
     if not (ledger is None or isinstance(ledger, Ledger)):
         raise InvalidInput(f"ledger must be a Ledger; got {type(ledger).__name__}.")
     calibration, rate = _calibrated(budget, k, calibration, ledger)
     event = _event(budget if ledger is None else ledger.budget, k, rate)
-    secret = SecretRandomness(SystemCoins() if coins is None else coins)
+    secret = SecretRandomness(SystemSource() if rng is None else rng)
     if ledger is None:
-        drawn = _draw(people, k, rate, secret)
+        drawn = _draw(users, k, rate, secret)
     else:
-        paid = ledger.buy(event, name, f"{k} of {people.n_items} items, by private greedy")
-        drawn = paid.once("items", lambda: _draw(people, k, rate, secret), secret)
+        paid = ledger.buy(event, name, f"{k} of {users.n_items} items, by private greedy")
+        drawn = paid.once("items", lambda: _draw(users, k, rate, secret), secret)
     proof = f"docs/maths/private-greedy.md, {CALIBRATIONS[calibration]}"
     delta = 0.0 if calibration == "pure" else budget.delta
     epsilon = _worth(budget, k, rate * TICKS, calibration)
     guarantee = Guarantee(epsilon, delta, str(budget.unit), proof, secret.secure)
     slate = tuple(int(item) for item in drawn)
-    return PrivateSlate(slate, guarantee, event, calibration, rate * TICKS, people.n_items, len(people))
+    return PrivateSlate(slate, guarantee, event, calibration, rate * TICKS, users.n_items, len(users))
 
 
 def _calibrated(budget: Budget, k: int, wanted: str | None, ledger: Ledger | None) -> tuple[str, float]:
@@ -285,9 +285,9 @@ def _in_all(k: int, rate: float) -> float:
     return rounded_up((k + 1) * Fraction(rate))
 
 
-def _draw(people: Stream, k: int, rate: float, secret: SecretRandomness) -> Ints:
+def _draw(users: Stream, k: int, rate: float, secret: SecretRandomness) -> Ints:
     """k picks; the secret scores never leave this function."""
-    walk, left = ScoreWalk(people.n_items, segments_of(people)), np.arange(people.n_items)
+    walk, left = ScoreWalk(users.n_items, segments_of(users)), np.arange(users.n_items)
     for _ in range(k):
         pick = select(walk.scores()[left], rate, secret)
         walk.join(int(left[pick]))

@@ -1,7 +1,7 @@
 """The sum of a whole stream's objectives, given the items chosen so far.
 
-Greedy and the exact solvers ask this for gains and values. Of people it keeps one small state each (streams/walks.py),
-and never a matrix of people times items beyond the sparse rows themselves.
+Greedy and the exact solvers ask this for gains and values. Of users it keeps one small state each (streams/walks.py),
+and never a matrix of users times items beyond the sparse rows themselves.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import numpy as np
 
 from diminuendo._numba import allocating_kernel, kernel
 from diminuendo.objectives.family import GainBuffer, Table, add, ceiling, gain, gains, new_gain_buffer, value
-from diminuendo.streams.people import People, Stream
+from diminuendo.streams.users import Stream, Users
 from diminuendo.streams.walks import Walkers, begin, segments_of, singles, walkers_of
 from diminuendo.types import Floats, Ints
 
 
 def total(stream: Stream) -> Total:
-    """The sum over `stream`: compiled for people of a family, one call at a time for Python functions."""
-    return PeopleTotal(stream) if isinstance(stream, People) else Total(stream)
+    """The sum over `stream`: compiled for users of a family, one call at a time for Python functions."""
+    return UsersTotal(stream) if isinstance(stream, Users) else Total(stream)
 
 
 class Total:
@@ -55,15 +55,15 @@ class Total:
         return float(self.stream.values([*self.prefix, item]).sum()) - self.value()
 
 
-class PeopleTotal(Total):
-    """The same for people of one family, by compiled kernels."""
+class UsersTotal(Total):
+    """The same for users of one family, by compiled kernels."""
 
-    def __init__(self, people: People) -> None:
-        people.check()
-        super().__init__(people)
-        self.people, everybody = people, np.arange(len(people))
-        self._walkers = walkers_of(people.table, everybody)
-        self._buffer = new_gain_buffer(people.n_items, people.family.leaves)
+    def __init__(self, users: Users) -> None:
+        users.check()
+        super().__init__(users)
+        self.users, everybody = users, np.arange(len(users))
+        self._walkers = walkers_of(users.table, everybody)
+        self._buffer = new_gain_buffer(users.n_items, users.family.leaves)
 
     def begin(self) -> None:
         """Back to the empty prefix, in everybody's state."""
@@ -80,7 +80,7 @@ class PeopleTotal(Total):
         return float(_value(self._walkers))
 
     def gains(self) -> Floats:
-        """Every item's gain: of each person, only what she may gain from is asked."""
+        """Every item's gain: of each user, only what she may gain from is asked."""
         out = np.zeros(self.n_items)
         _gains(self._walkers, self._buffer, out)
         out[self.prefix] = 0.0
@@ -90,16 +90,16 @@ class PeopleTotal(Total):
         """One item's gain: only those who care about it are asked."""
         if item in self.prefix:
             return 0.0
-        starts, people = self._people_by_item
-        return float(_gain(self._walkers, people[starts[item] : starts[item + 1]], item))
+        starts, users = self._users_by_item
+        return float(_gain(self._walkers, users[starts[item] : starts[item + 1]], item))
 
     @cached_property
-    def _people_by_item(self) -> tuple[Ints, Ints]:
-        """(starts, people): those who care about item a are people[starts[a]:starts[a+1]], in order.
+    def _users_by_item(self) -> tuple[Ints, Ints]:
+        """(starts, users): those who care about item a are users[starts[a]:starts[a+1]], in order.
 
         Nobody else ever gains from the item, whatever else is shown, because returns diminish.
         """
-        (everybody,) = segments_of(self.people)
+        (everybody,) = segments_of(self.users)
         by_item = singles(everybody, self.n_items).as_scipy().tocsc()
         return by_item.indptr.astype(np.int64), by_item.indices.astype(np.int64)
 
@@ -144,10 +144,10 @@ def _gains(walk: Walkers, buffer: GainBuffer, out: Floats) -> None:
 
 
 @kernel
-def _gain(walk: Walkers, people: Ints, item: int) -> float:
+def _gain(walk: Walkers, users: Ints, item: int) -> float:
     table, _, at, state = walk
     total = 0.0
-    for t in people:
+    for t in users:
         total += gain(table, t, state, at[t], item)
     return total
 

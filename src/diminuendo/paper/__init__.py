@@ -41,7 +41,7 @@ from diminuendo.offline.private_greedy import private_greedy
 from diminuendo.paper import algorithms, bounds
 from diminuendo.paper.one_expert import PrivateHedge
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.types import FeedbackKind
 
 
@@ -108,7 +108,7 @@ class Algorithm:
         *,
         calibration: Calibration = "tight",
         ledger: Ledger | None = None,
-        coins: Coins | None = None,
+        rng: RandomSource | None = None,
     ) -> Learner:
         """Make a learner.
 
@@ -123,7 +123,7 @@ class Algorithm:
         ledger : Ledger, optional
             What is charged. By default a ledger in memory.
         coins : Coins, optional
-            Randomness. By default SystemCoins.
+            Randomness. By default SystemSource.
 
         Returns
         -------
@@ -138,7 +138,7 @@ class Algorithm:
             If the ledger cannot pay.
         """
         setting = Setting(n_items, slots, rounds, self.feedback, epsilon, delta)
-        return self.calibrated(setting, calibration, ledger=ledger, coins=coins)
+        return self.calibrated(setting, calibration, ledger=ledger, rng=rng)
 
 
 fi_dp = Algorithm("full", algorithm_2.calibrated)
@@ -165,7 +165,7 @@ def fi_pure(
     *,
     calibration: Calibration = "tight",
     ledger: Ledger | None = None,
-    coins: Coins | None = None,
+    rng: RandomSource | None = None,
 ) -> Learner:
     """Return the remark after Algorithm 2: purely private experts of Thakurta and Smith instead of Hedge.
 
@@ -182,7 +182,7 @@ def fi_pure(
     ledger : Ledger, optional
         What is charged. By default a ledger in memory.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
 
     Returns
     -------
@@ -200,7 +200,7 @@ def fi_pure(
     (0.0, False, 'docs/maths/paper.md, Theorem P4')
     """
     setting = Setting(n_items, slots, rounds, "full", epsilon, 0.0)
-    return pure_experts.calibrated(setting, calibration, ledger=ledger, coins=coins)
+    return pure_experts.calibrated(setting, calibration, ledger=ledger, rng=rng)
 
 
 def bandit_dp(
@@ -214,7 +214,7 @@ def bandit_dp(
     resample: Resample | None = None,
     capped: bool | None = None,
     ledger: Ledger | None = None,
-    coins: Coins | None = None,
+    rng: RandomSource | None = None,
 ) -> Learner:
     """Return Algorithm 3: explore with a small probability, and redraw only after that.
 
@@ -239,7 +239,7 @@ def bandit_dp(
     ledger : Ledger, optional
         What is charged. By default a ledger in memory.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
 
     Returns
     -------
@@ -263,7 +263,7 @@ def bandit_dp(
     """
     setting = Setting(n_items, slots, rounds, "bandit", epsilon, delta)
     return algorithm_3.calibrated(
-        setting, calibration, resample=resample, capped=capped, ledger=ledger, coins=coins
+        setting, calibration, resample=resample, capped=capped, ledger=ledger, rng=rng
     )
 
 
@@ -337,7 +337,7 @@ def continuous(
 # What the paper builds on, without privacy.
 
 
-def streeter_golovin(n_items: int, slots: int, rounds: int, *, coins: Coins | None = None) -> Learner:
+def streeter_golovin(n_items: int, slots: int, rounds: int, *, rng: RandomSource | None = None) -> Learner:
     """Return what Algorithm 2 builds on: full information, not private, at the rate with the least bound.
 
     To read it: `paper.algorithms.streeter_golovin`.
@@ -347,7 +347,7 @@ def streeter_golovin(n_items: int, slots: int, rounds: int, *, coins: Coins | No
     n_items, slots, rounds : int
         N, k and T.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
 
     Returns
     -------
@@ -361,10 +361,12 @@ def streeter_golovin(n_items: int, slots: int, rounds: int, *, coins: Coins | No
     >>> learner.name, round(learner.parameters["rate"], 4)
     ('streeter-golovin', 0.0442)
     """
-    return StreeterGolovin.for_setting(Setting(n_items, slots, rounds, "full"), coins=coins)
+    return StreeterGolovin.for_setting(Setting(n_items, slots, rounds, "full"), rng=rng)
 
 
-def streeter_golovin_bandit(n_items: int, slots: int, rounds: int, *, coins: Coins | None = None) -> Learner:
+def streeter_golovin_bandit(
+    n_items: int, slots: int, rounds: int, *, rng: RandomSource | None = None
+) -> Learner:
     """Return what Algorithm 3 builds on: bandit feedback, not private, k (N log N / T)^(1/3) of the rounds exploring.
 
     To read it: `paper.algorithms.streeter_golovin_bandit`.
@@ -374,7 +376,7 @@ def streeter_golovin_bandit(n_items: int, slots: int, rounds: int, *, coins: Coi
     n_items, slots, rounds : int
         N, k and T.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
 
     Returns
     -------
@@ -387,7 +389,7 @@ def streeter_golovin_bandit(n_items: int, slots: int, rounds: int, *, coins: Coi
     >>> learner.name, round(learner.parameters["exploring"], 4)
     ('streeter-golovin-bandit', 0.2902)
     """
-    return StreeterGolovinBandit.for_setting(Setting(n_items, slots, rounds, "bandit"), coins=coins)
+    return StreeterGolovinBandit.for_setting(Setting(n_items, slots, rounds, "bandit"), rng=rng)
 
 
 meta_frank_wolfe = MetaFrankWolfe

@@ -26,10 +26,10 @@ import numpy as np
 from diminuendo._numba import as_kernel
 from diminuendo.continuous.domains import Domain
 from diminuendo.experts.hedge import Hedge
-from diminuendo.randomness.coins import Coins, SystemCoins
 from diminuendo.randomness.exponential import select
+from diminuendo.randomness.sources import RandomSource, SystemSource
 from diminuendo.randomness.ticks import TICKS, to_ticks
-from diminuendo.randomness.words import PublicCoins, SecretRandomness
+from diminuendo.randomness.words import PublicSource, SecretRandomness
 from diminuendo.sums.gamma_tree import GammaTree, node_scale
 from diminuendo.types import Floats
 
@@ -45,13 +45,13 @@ clipped = as_kernel(to_ticks)
 # fmt: off
 
 
-def randomness(coins: Coins | None) -> tuple[SecretRandomness, PublicCoins]:
-    """Return the secret words, on which privacy rests, and the public ones; the system's unless `coins` are given."""
-    source = SystemCoins() if coins is None else coins
-    return SecretRandomness(source), PublicCoins(source)
+def randomness(rng: RandomSource | None) -> tuple[SecretRandomness, PublicSource]:
+    """Return the secret words, on which privacy rests, and the public ones; the system's unless `rng` are given."""
+    source = SystemSource() if rng is None else rng
+    return SecretRandomness(source), PublicSource(source)
 
 
-def uniform(n: int, public: PublicCoins) -> int:
+def uniform(n: int, public: PublicSource) -> int:
     """Draw a number below n, uniformly: as many bits as n - 1 has, drawn again while they make n or more."""
     mask = (1 << (n - 1).bit_length()) - 1
     while (number := int(public.take(1)[0]) & mask) >= n:
@@ -59,18 +59,18 @@ def uniform(n: int, public: PublicCoins) -> int:
     return number
 
 
-def bernoulli(p: float, public: PublicCoins) -> bool:
+def bernoulli(p: float, public: PublicSource) -> bool:
     """Toss a coin that comes up with probability p, a multiple of 2^-53."""
     return uniform(1 << 53, public) < p * (1 << 53)
 
 
-def index(law: Floats, public: PublicCoins) -> int:
+def index(law: Floats, public: PublicSource) -> int:
     """Draw a place of `law` with the probability that stands there."""
     point = (uniform(1 << 53, public) + 0.5) / (1 << 53)
     return min(int((np.cumsum(law) <= point).sum()), len(law) - 1)
 
 
-def hedge(g: Iterable[Sequence[float]], N: int, eta: float, *, coins: Coins | None = None) -> Iterator[int]:
+def hedge(g: Iterable[Sequence[float]], N: int, eta: float, *, rng: RandomSource | None = None) -> Iterator[int]:
     """Algorithm 1, HEDGE: yield action i with probability in proportion to exp(eta * total gain of i).
 
     Weights are kept as logarithms: w_t(i) = exp(eta * G(i)), with G in ticks. Proposition 2 sets
@@ -89,21 +89,21 @@ def hedge(g: Iterable[Sequence[float]], N: int, eta: float, *, coins: Coins | No
 
     Examples
     --------
-    >>> from diminuendo import SeededCoins
-    >>> list(hedge([[0, 1]] * 8, 2, eta=4.0, coins=SeededCoins(1)))
+    >>> from diminuendo import SeededSource
+    >>> list(hedge([[0, 1]] * 8, 2, eta=4.0, rng=SeededSource(1)))
     [1, 1, 1, 1, 1, 1, 1, 1]
     """
-    secret, _ = randomness(coins)
+    secret, _ = randomness(rng)
     G = np.zeros(N, dtype=np.int64)                            # Initialize w_1 = (1, .., 1)
     for g_t in g:                                              # For t = 1, .., T
         i_t = select(G, eta / TICKS, secret)                   #   Sample i_t w.p. w_t(i) / sum w_t   (erratum 13)
-        yield i_t                                              #   Obtain payoff g_t(i_t), full access to g_t
+        yield i_t                                              #   Obtain reward g_t(i_t), full access to g_t
         G += [clipped(gain) for gain in g_t]                   #   Update w_(t+1)(i) = w_t(i) e^(eta g_t(i))
 
 
 def fi_dp(
     F: Iterable[Objective], N: int, k: int, T: int, epsilon: float, delta: float,
-    *, eta: float | None = None, coins: Coins | None = None,
+    *, eta: float | None = None, rng: RandomSource | None = None,
 ) -> Iterator[Slate]:
     """Algorithm 2, FI-DP: k ordered Hedge experts that learn marginal gains from full information.
 
@@ -129,12 +129,12 @@ def fi_dp(
 
     Examples
     --------
-    >>> from diminuendo import SeededCoins
+    >>> from diminuendo import SeededSource
     >>> objectives = [lambda S: float(1 in S)] * 6
-    >>> list(fi_dp(objectives, 2, 1, 6, epsilon=300.0, delta=1e-6, coins=SeededCoins(1)))
+    >>> list(fi_dp(objectives, 2, 1, 6, epsilon=300.0, delta=1e-6, rng=SeededSource(1)))
     [(1,), (1,), (1,), (1,), (1,), (1,)]
     """
-    secret, _ = randomness(coins)
+    secret, _ = randomness(rng)
     if eta is None:
         eta = epsilon / (k * math.sqrt(32 * T * math.log(k / delta)))  # Set eta   (erratum 6)
     E = [Hedge(N, eta) for _ in range(k)]                      # Instantiate k copies E_1, .., E_k of Hedge, rate eta
@@ -149,7 +149,7 @@ def fi_dp(
 
 def fi_pure(
     F: Iterable[Objective], N: int, k: int, T: int, epsilon: float,
-    *, H: float | None = None, coins: Coins | None = None,
+    *, H: float | None = None, rng: RandomSource | None = None,
 ) -> Iterator[Slate]:
     """Remark after Algorithm 2: FI-DP with the private experts of Thakurta and Smith in place of Hedge, delta = 0.
 
@@ -161,7 +161,7 @@ def fi_pure(
     H
         Curvature of the leaders; by default the one in Theorem 10.
     """
-    secret, public = randomness(coins)
+    secret, public = randomness(rng)
     if H is None:
         H = math.sqrt(N * math.log(T) ** 2.5 / (epsilon / k * T))
     size = math.sqrt(N)                                        # N gains, each moved by at most 1   (erratum 19)
@@ -176,7 +176,7 @@ def fi_pure(
 
 
 def streeter_golovin(
-    F: Iterable[Objective], N: int, k: int, T: int, *, eta: float | None = None, coins: Coins | None = None
+    F: Iterable[Objective], N: int, k: int, T: int, *, eta: float | None = None, rng: RandomSource | None = None
 ) -> Iterator[Slate]:
     """Streeter and Golovin's algorithm for full information: `fi_dp` at a rate that ignores privacy.
 
@@ -187,13 +187,13 @@ def streeter_golovin(
     """
     if eta is None:
         eta = min(1.0, math.sqrt(k * math.log(N) / T))
-    return fi_dp(F, N, k, T, math.inf, 1.0, eta=eta, coins=coins)
+    return fi_dp(F, N, k, T, math.inf, 1.0, eta=eta, rng=rng)
 
 
 def bandit_dp(
     F: Iterable[Objective], N: int, k: int, T: int, epsilon: float, delta: float,
     *, eta: float | None = None, gamma: float | None = None, b: Iterable[bool] | None = None,
-    coins: Coins | None = None,
+    rng: RandomSource | None = None,
 ) -> Iterator[Slate]:
     """Algorithm 3, BANDITDP: learn from the value of the slate alone; draw new items after exploring rounds only.
 
@@ -212,13 +212,13 @@ def bandit_dp(
 
     Examples
     --------
-    >>> from diminuendo import SeededCoins
+    >>> from diminuendo import SeededSource
     >>> objectives = [lambda S: float(1 in S)] * 99
-    >>> slates = list(bandit_dp(objectives, 2, 1, 99, 1.0, 1e-6, eta=9.0, gamma=0.2, coins=SeededCoins(1)))
+    >>> slates = list(bandit_dp(objectives, 2, 1, 99, 1.0, 1e-6, eta=9.0, gamma=0.2, rng=SeededSource(1)))
     >>> slates[-50:].count((1,)) > 30
     True
     """
-    secret, public = randomness(coins)
+    secret, public = randomness(rng)
     if gamma is None:
         gamma = min(1.0, k * math.cbrt((16 * N * math.log(N)) ** 2 / T))            # Set gamma   (errata 2 and 3)
     if eta is None:
@@ -243,7 +243,7 @@ def bandit_dp(
 
 def presampled_bandit(
     F: Iterable[Objective], N: int, k: int, T: int, epsilon: float, delta: float,
-    *, eta: float | None = None, gamma: float | None = None, coins: Coins | None = None,
+    *, eta: float | None = None, gamma: float | None = None, rng: RandomSource | None = None,
 ) -> Iterator[Slate]:
     """Appendix B.2: Algorithm 3 with exploring rounds drawn beforehand, and a rate that knows their number.
 
@@ -254,19 +254,19 @@ def presampled_bandit(
     gamma
         Probability that a round explores; by default that of Algorithm 3. B.2 says Theta(T^(-1/3)).
     """
-    _, public = randomness(coins)
+    _, public = randomness(rng)
     if gamma is None:
         gamma = min(1.0, k * math.cbrt((16 * N * math.log(N)) ** 2 / T))  # that of Algorithm 3   (errata 2 and 3)
     b = [bernoulli(gamma, public) for _ in range(T)]           # For each t, select t w.p. gamma to explore
     M = sum(b)                                                 # Let M be the number of time-steps selected
     if eta is None:
         eta = epsilon / (k * math.sqrt(32 * (M + 1) * math.log(k / delta)))  # at most M + 1 draws   (errata 6, 16)
-    return bandit_dp(F, N, k, T, epsilon, delta, eta=eta, gamma=gamma, b=b, coins=coins)  # Run Algorithm 3, forced
+    return bandit_dp(F, N, k, T, epsilon, delta, eta=eta, gamma=gamma, b=b, rng=rng)  # Run Algorithm 3, forced
 
 
 def streeter_golovin_bandit(
     F: Iterable[Objective], N: int, k: int, T: int,
-    *, eta: float | None = None, gamma: float | None = None, coins: Coins | None = None,
+    *, eta: float | None = None, gamma: float | None = None, rng: RandomSource | None = None,
 ) -> Iterator[Slate]:
     """Streeter and Golovin's algorithm for bandit feedback, as in section 4: new items in every round.
 
@@ -277,7 +277,7 @@ def streeter_golovin_bandit(
     eta, gamma
         By default, gamma is k (N log N / T)^(1/3), at most 1/2, and eta is sqrt(k N log N / (gamma T)), at most 1.
     """
-    secret, public = randomness(coins)
+    secret, public = randomness(rng)
     if gamma is None:
         gamma = min(0.5, k * math.cbrt(N * math.log(N) / T))
     if eta is None:
@@ -299,7 +299,7 @@ def streeter_golovin_bandit(
 
 def direct_bandit(
     F: Iterable[Objective], N: int, k: int, T: int, epsilon: float, delta: float,
-    *, eta: float | None = None, gamma: float | None = None, coins: Coins | None = None,
+    *, eta: float | None = None, gamma: float | None = None, rng: RandomSource | None = None,
 ) -> Iterator[Slate]:
     """Appendix B.1, the direct approach: `streeter_golovin_bandit` at the private rate of `fi_dp`.
 
@@ -313,7 +313,7 @@ def direct_bandit(
         eta = epsilon / (k * math.sqrt(32 * T * math.log(k / delta)))   # that rate is enough   (erratum 6)
     if gamma is None:
         gamma = min(1.0, k * math.sqrt(N * math.log(N) / (eta * T)))
-    return streeter_golovin_bandit(F, N, k, T, eta=eta, gamma=gamma, coins=coins)  # a new set at each time step
+    return streeter_golovin_bandit(F, N, k, T, eta=eta, gamma=gamma, rng=rng)  # a new set at each time step
 
 
 class PFTAL:
@@ -367,7 +367,7 @@ def simplex(z: Floats) -> Floats:
 
 def continuous(
     F: Iterable[Gradient], X: Domain, T: int, epsilon: float, *, L: float,
-    K: int | None = None, H: float | None = None, coins: Coins | None = None,
+    K: int | None = None, H: float | None = None, rng: RandomSource | None = None,
 ) -> Iterator[Floats]:
     """Algorithm 4: K copies of PFTAL climb a continuous DR-submodular function together, delta = 0.
 
@@ -400,14 +400,14 @@ def continuous(
 
     Examples
     --------
-    >>> from diminuendo import SeededCoins
+    >>> from diminuendo import SeededSource
     >>> from diminuendo.continuous import CappedSimplex
     >>> slope = [lambda x: np.array([1.0, 0.5])] * 9
-    >>> *_, last = continuous(slope, CappedSimplex(2, 1.0), 9, 1e6, L=1.2, K=2, coins=SeededCoins(1))
+    >>> *_, last = continuous(slope, CappedSimplex(2, 1.0), 9, 1e6, L=1.2, K=2, rng=SeededSource(1))
     >>> last.round(3) + 0.0
     array([1., 0.])
     """
-    secret, _ = randomness(coins)
+    secret, _ = randomness(rng)
     if K is None:
         K = max(1, round(math.sqrt(math.sqrt(T) / math.log(T) ** 2.5)))  # Let K   (erratum 5)
     if H is None:

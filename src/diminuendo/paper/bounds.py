@@ -1,6 +1,6 @@
 """The bounds of Perez-Salazar & Cummings as functions: what is proved, and beside it what is printed.
 
-Each regret function bounds the expected (1 - 1/e)-regret of a whole run of T rounds, payoffs in [0, 1], against people
+Each regret function bounds the expected (1 - 1/e)-regret of a whole run of T rounds, rewards in [0, 1], against users
 who do not react to what is shown to others. A value of T or more says nothing. Plain names are proved, with every
 constant; names that begin with `printed_` are what the paper prints, and their docstrings say what is wrong with it.
 

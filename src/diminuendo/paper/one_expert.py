@@ -12,7 +12,7 @@ from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Budget, Guarantee
 from diminuendo.privacy.draw_budget import DrawBudget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.process_guard import ProcessGuard
-from diminuendo.randomness.coins import Coins, SystemCoins
+from diminuendo.randomness.sources import RandomSource, SystemSource
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.types import Floats
 
@@ -35,7 +35,7 @@ class PrivateHedge:
     ledger : Ledger, optional
         Charged as it draws.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
 
     Raises
     ------
@@ -49,8 +49,8 @@ class PrivateHedge:
 
     Examples
     --------
-    >>> from diminuendo import SeededCoins, paper
-    >>> expert = paper.private_hedge(3, 1_000, 1.0, 1e-6, coins=SeededCoins(1))
+    >>> from diminuendo import SeededSource, paper
+    >>> expert = paper.private_hedge(3, 1_000, 1.0, 1e-6, rng=SeededSource(1))
     >>> item = expert.draw()
     >>> expert.learn([0.0, 1.0, 0.0])
     >>> round(expert.guarantee.epsilon, 6)
@@ -66,15 +66,15 @@ class PrivateHedge:
         *,
         calibration: Calibration = "tight",
         ledger: Ledger | None = None,
-        coins: Coins | None = None,
+        rng: RandomSource | None = None,
     ) -> None:
         setting = Setting(n_items, 1, rounds, "full", epsilon, delta)
         self.horizon, self.rate = setting.rounds, full_information(setting, calibration)
         self.budget = Budget(setting.epsilon, setting.delta, accountant=accountant_for(setting.delta))
-        self.coins: Coins = SystemCoins() if coins is None else coins
-        self._secret = SecretRandomness(self.coins)
+        self.rng: RandomSource = SystemSource() if rng is None else rng
+        self._secret = SecretRandomness(self.rng)
         self._expert = Hedge(n_items, self.rate)
-        self._draw_budget = DrawBudget(self.horizon - 1, 1, 2 * self.rate, ledger, secure=self.coins.secure)
+        self._draw_budget = DrawBudget(self.horizon - 1, 1, 2 * self.rate, ledger, secure=self.rng.secure)
         self._guard = ProcessGuard()
         self._rounds = 0
         self._answered = True
@@ -111,11 +111,11 @@ class PrivateHedge:
         """What is proved for the whole run."""
         worth = self.budget.worth_of(self._draw_budget.event(self._draw_budget.total))
         proof = "docs/maths/paper.md, Theorem P1"
-        return Guarantee(worth, self.budget.delta, REPLACE_ONE_ROUND, proof, self.coins.secure)
+        return Guarantee(worth, self.budget.delta, REPLACE_ONE_ROUND, proof, self.rng.secure)
 
     @property
     def claim(self) -> Guarantee:
         """What Proposition 2 says about this rate."""
         delta, where = self.budget.delta, "Perez-Salazar & Cummings (2021), Proposition 2"
         epsilon = paper_claim(1, self.horizon, self.rate, delta) if delta else math.inf
-        return Guarantee(epsilon, delta or 1.0, REPLACE_ONE_ROUND, where, self.coins.secure)
+        return Guarantee(epsilon, delta or 1.0, REPLACE_ONE_ROUND, where, self.rng.secure)

@@ -1,8 +1,8 @@
 """Plan: what each learner would do with a budget, before anybody arrives.
 
 A candidate is the learner itself, made for the setting and asked: what it runs with, what it promises, what regret is
-proved. So what is planned is what is run. Only public facts go in: nothing here ever sees a person. What cannot be
-proved from them is forecast from a stated model of people who do not exist (model.py).
+proved. So what is planned is what is run. Only public facts go in: nothing here ever sees a user. What cannot be
+proved from them is forecast from a stated model of users who do not exist (model.py).
 """
 
 from diminuendo.plan.contexts import ContextPlan

@@ -3,13 +3,13 @@
 A column of contexts, such as a country, has a number of values. Where the learner takes contexts, until what was
 published shows that a column says something, its slates are those of a run without contexts whose noise has up to (1 -
 TRIAL)^(-1/2) times the deviation, where TRIAL is the most that goes into looking at columns, and USELESS takes its
-place once it was seen that they say nothing; with private contexts a part COUNTS of the budget goes to counting people,
+place once it was seen that they say nothing; with private contexts a part COUNTS of the budget goes to counting users,
 and it is ((1 - TRIAL) (1 - COUNTS))^(-1/2) times (docs/maths/contexts.md, Theorem X3). A value can be told from the
-whole once about 4 nu people of it came, where nu is the largest noise in the singles of all items, in people
+whole once about 4 nu users of it came, where nu is the largest noise in the singles of all items, in users
 (learners/overlap/schedule.py). For each release one number is published for every value and item.
 
 Where a learner does not take contexts, there can be one learner for each value, if contexts are public: everybody is in
-the hands of one of them, so that together they promise what one does. Each needs as many people as any learner.
+the hands of one of them, so that together they promise what one does. Each needs as many users as any learner.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ class ContextPlan:
         result = [f"{few} values, {'private' if self.private else 'public'}."]
         if self.noise_factor is not None:
             result += [
-                f"If they say nothing about what people want, noise grows up to {self.noise_factor:.3f} times until "
+                f"If they say nothing about what users want, noise grows up to {self.noise_factor:.3f} times until "
                 f"that is known, and up to {self.later_factor:.3f} times then.",
-                f"A value can have a slate of its own after about {self.needed:,} people, and often two to four times "
+                f"A value can have a slate of its own after about {self.needed:,} users, and often two to four times "
                 "as many; on average "
-                f"{' and '.join(f'{people:,.0f}' for people in self.on_average)} come for each.",
+                f"{' and '.join(f'{users:,.0f}' for users in self.on_average)} come for each.",
                 f"Each release publishes {self.numbers:,} numbers for them, about {_seconds(self.seconds)} of noise.",
             ]
         return " ".join([*result, self.advice])
@@ -129,27 +129,27 @@ def context_plan(
 def _advice_for_slates(on_average: tuple[float, ...], needed: int) -> str:
     if max(on_average) < needed:
         return (
-            "Too few people come for a value: expect nothing of these contexts. Join values that are alike, or wait "
-            "for more people."
+            "Too few users come for a value: expect nothing of these contexts. Join values that are alike, or wait "
+            "for more users."
         )
     if min(on_average) < needed:
-        return "Of the column with the most values expect little, but for values that many people have."
+        return "Of the column with the most values expect little, but for values that many users have."
     return (
-        "So many people are enough. Whether contexts pay depends on what they say: compare with shuffled labels, as "
+        "So many users are enough. Whether contexts pay depends on what they say: compare with shuffled labels, as "
         "`diminuendo simulate FILE --context COLUMN` does on data of yours."
     )
 
 
 def _advice_for_groups(name: str, private: bool, on_average: tuple[float, ...], needed: int | None) -> str:
     said = (
-        f"{name} shows everybody the same at first; people of a value get slates of their own once what was published "
+        f"{name} shows everybody the same at first; users of a value get slates of their own once what was published "
         "says that they differ"
     )
-    said += ". Noise is then twice as large where only a payoff comes back" if private else ""
+    said += ". Noise is then twice as large where only a reward comes back" if private else ""
     if needed is None:
-        return f"{said}. It pays where values are few, have many people each, and differ in what they want."
-    said += f". A value needs about {needed:,} people to come half the way to hindsight"
-    enough = [f"{people:,.0f}" for people in on_average if people >= needed]
+        return f"{said}. It pays where values are few, have many users each, and differ in what they want."
+    said += f". A value needs about {needed:,} users to come half the way to hindsight"
+    enough = [f"{users:,.0f}" for users in on_average if users >= needed]
     if enough:
         return f"{said}, and {' and '.join(enough)} come on average: try it where values differ in what they want."
     return f"{said}, and fewer come on average: leave contexts out, or join values until there are a few large ones."
@@ -160,7 +160,7 @@ def _advice_for_learners(name: str, private: bool, on_average: tuple[float, ...]
         return f"{name} does not take contexts, and one learner for each value would not hide private ones."
     return (
         f"{name} shows everybody the same. One learner for each value of a column promises together what each "
-        "promises, since everybody is in the hands of one of them; it pays where values are few, have many people "
+        "promises, since everybody is in the hands of one of them; it pays where values are few, have many users "
         "each, and differ in what they want."
     )
 

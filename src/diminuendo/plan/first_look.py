@@ -1,26 +1,26 @@
-r"""The first look: how many people and items it takes in, how noisy that is, and whether enough people come.
+r"""The first look: how many users and items it takes in, how noisy that is, and whether enough users come.
 
 A learner that publishes slates begins with random ones, no item twice. To see a good item through noise and chance,
-each slate is shown to 8 (1 + 1/epsilon) people; where only payoffs come back and many people do, to at least 32. Where
-this would take more than 15 % of all people only some of the items are shown, and others are tried later
+each slate is shown to 8 (1 + 1/epsilon) users; where only rewards come back and many users do, to at least 32. Where
+this would take more than 15 % of all users only some of the items are shown, and others are tried later
 (learners/slates/planner.py).
 
 How far a run comes depends on T / F more than on anything else, where F = ceil(N / k) 8 (1 + 1/epsilon) is how many
-people such a first look at everything takes at least. In made-up runs (model.py) of slate-totals and
-slate-clicks, two each, with 50 and 150 items, 5 slots, 3 or 12 wishes a person and epsilon .2, 1 and 5, the way that
+users such a first look at everything takes at least. In made-up runs (model.py) of slate-totals and
+slate-clicks, two each, with 50 and 150 items, 5 slots, 3 or 12 wishes a user and epsilon .2, 1 and 5, the way that
 was made from random choice to hindsight, on average over the run, was
 
     up to 19 % for T = F / 2,    up to 38 % for T = F,    7 to 58 % for T = 2 F,    29 to 86 % for T = 4 F:
 
 most with clicks, large epsilon and many wishes. Hence, roughly,
 
-    too few people    T < F: a first look at everything would take more people than come
+    too few users    T < F: a first look at everything would take more users than come
     enough            T >= 4 F: half the way from random choice to hindsight is made, on average over the whole run;
                       with T as it is, where epsilon >= 1 / (T / (4 ceil(N / k) 8) - 1), if that is positive.
 
-One number is published for each slate and its people, with Laplace noise of scale b = 1/epsilon. The difference of two
+One number is published for each slate and its users, with Laplace noise of scale b = 1/epsilon. The difference of two
 such numbers exceeds x by noise with probability (2 + x/b) exp(-x/b) / 4, which is 1/20 for x = 3.27 b: two slates must
-differ by that many people for the better one to come out ahead 19 times in 20.
+differ by that many users for the better one to come out ahead 19 times in 20.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from typing import Any
 from scipy import optimize
 
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.slates.planner import FIRST_SHARE, PEOPLE_PER_SLATE
+from diminuendo.learners.slates.planner import FIRST_SHARE, USERS_PER_SLATE
 from diminuendo.learners.slates.policy import SlatePolicy
 from diminuendo.plan.noise import SURE
 
 TOO_FEW, ENOUGH = 1, 4
-"""How many first looks the people who come could make: fewer than TOO_FEW are too few, ENOUGH are enough."""
+"""How many first looks the users who come could make: fewer than TOO_FEW are too few, ENOUGH are enough."""
 SURE_SCALES = float(optimize.brentq(lambda x: (2 + x) * math.exp(-x) / 4 - (1 - SURE), 0.0, 50.0))
 """How many scales apart two numbers with Laplace noise must be for the larger to look larger 19 times in 20."""
 
@@ -48,7 +48,7 @@ class FirstLook:
 
     Attributes
     ----------
-    people : int
+    users : int
         How many users are shown each of the first slates.
     took : int
         How many users are shown one of the first slates.
@@ -69,7 +69,7 @@ class FirstLook:
 
     """
 
-    people: int
+    users: int
     took: int
     seen: int
     whole: int
@@ -90,10 +90,10 @@ def first_look(made: Learner) -> FirstLook | None:
     if not isinstance(policy, SlatePolicy) or policy.budget is None:
         return None
     rounds, epsilon = policy.planner.horizon, policy.planner.noise.epsilon  # of one round: visits share it
-    uncut, slates = policy.planner.people_at_first, math.ceil(made.n_items / made.slots)
-    look = PEOPLE_PER_SLATE * (1 + 1 / epsilon) * slates
+    uncut, slates = policy.planner.users_at_first, math.ceil(made.n_items / made.slots)
+    look = USERS_PER_SLATE * (1 + 1 / epsilon) * slates
     shown = min(slates, max(1, int(FIRST_SHARE * rounds) // int(uncut)))
-    spare = rounds / (ENOUGH * slates * PEOPLE_PER_SLATE) - 1
+    spare = rounds / (ENOUGH * slates * USERS_PER_SLATE) - 1
     return FirstLook(
         int(uncut),
         min(rounds, shown * int(uncut)),
@@ -102,6 +102,6 @@ def first_look(made: Learner) -> FirstLook | None:
         math.sqrt(2) / epsilon,
         SURE_SCALES / epsilon,
         round(ENOUGH * look),
-        made.visits / spare if spare > 0 else None,
+        made.max_rounds_per_user / spare if spare > 0 else None,
         rounds < round(TOO_FEW * look),
     )

@@ -1,7 +1,7 @@
-"""What rules about people who are kept do to a plan: how many are kept, how many are learned from, and what it costs.
+"""What rules about users who are kept do to a plan: how many are kept, how many are learned from, and what it costs.
 
-A *retention* forgets people after so many rounds: fewer are kept at a time, and each release asks fewer. A *public
-sample* learns from one in so many people: as many fewer are kept and asked, and all are served. Everybody outside of
+A *retention* forgets users after so many rounds: fewer are kept at a time, and each release asks fewer. A *public
+sample* learns from one in so many users: as many fewer are kept and asked, and all are served. Everybody outside of
 the sample is shown what those inside are shown at that time, so what the whole run loses is what a run of the sample
 alone would lose (docs/maths/late.md, L4).
 """
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from diminuendo.learners import LEARNERS
+from diminuendo.learners.base.feedback_window import FeedbackWindow
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.epoch_greedy import EpochPolicy
 from diminuendo.plan.noise import noise, releases_of
@@ -58,15 +58,17 @@ class Keeping:
 
 
 def in_sample(setting: Setting) -> Setting:
-    """The setting of the people of the sample alone, to whom the same happens as to all."""
+    """The setting of the users of the sample alone, to whom the same happens as to all."""
     return replace(setting, rounds=-(-setting.rounds // setting.sample), sample=1)
 
 
-def keeping(name: str, setting: Setting, patience: Patience, cares_about: float) -> Keeping | None:
-    """What the rules of a setting come to; None where it has none. `patience`: in people, all of them."""
+def keeping(
+    name: str, setting: Setting, feedback_window: FeedbackWindow, cares_about: float
+) -> Keeping | None:
+    """What the rules of a setting come to; None where it has none. `feedback_window`: in users, all of them."""
     if setting.retention is None and setting.sample == 1:
         return None
-    plain = replace(setting, patience=patience, retention=None, sample=1)
+    plain = replace(setting, feedback_window=feedback_window, retention=None, sample=1)
     made, otherwise = (LEARNERS[name].for_setting(each) for each in (setting, plain))
     result = [noise(releases_of(each), cares_about) for each in (made, otherwise)]
     apart = [None if each is None else each.apart for each in result]
@@ -77,10 +79,10 @@ def keeping(name: str, setting: Setting, patience: Patience, cares_about: float)
 
 
 def most_kept(made: Learner) -> int:
-    """How many people a learner keeps at a time, at most: all that a release asks, and who has come meanwhile."""
-    if made.name not in LEARNERS or not LEARNERS[made.name].advice.keeps_people or made.horizon is None:
+    """How many users a learner keeps at a time, at most: all that a release asks, and who has come meanwhile."""
+    if made.name not in LEARNERS or not LEARNERS[made.name].advice.keeps_users or made.horizon is None:
         return 0
-    ahead, plan, policy = made.patience.ahead, releases_of(made), made.policy
+    ahead, plan, policy = made.feedback_window.ahead, releases_of(made), made.policy
     if isinstance(policy, EpochPolicy):
         last = policy.epochs.of(made.horizon - 1)
         ends = [min(made.horizon, policy.epochs.end(epoch)) for epoch in range(last + 1)]

@@ -1,17 +1,17 @@
-r"""The noise of privacy in people: by how many people two items must differ in appeal to be told apart.
+r"""The noise of privacy in users: by how many users two items must differ in appeal to be told apart.
 
-At release r, people of batch j count W_rj, so that sum_j W_rj n_j = u_r of them are asked, and each item's sum has
-normal noise of deviation sigma_r (both in ticks). Divided by u_r it is a share of people, with deviation sigma_r / u_r.
+At release r, users of batch j count W_rj, so that sum_j W_rj n_j = u_r of them are asked, and each item's sum has
+normal noise of deviation sigma_r (both in ticks). Divided by u_r it is a share of users, with deviation sigma_r / u_r.
 Noise of different releases is independent, and the learner averages shares by their precision; so after release b
 
     s_b = (sum_{r <= b} (u_r / sigma_r)^2)^(-1/2)    is the deviation of every item's share, and
-    d_b = t_b s_b                                    the same as a number of the t_b people so far.
+    d_b = t_b s_b                                    the same as a number of the t_b users so far.
 
 (Averages a_r of independent noise with weights p_r = (u_r / sigma_r)^2 have variance
 sum p_r^2 p_r^-1 / (sum p_r)^2 = 1 / sum p_r.) Rounding to whole numbers adds 1/12 to sigma_r^2, which is a millionth.
 
-What a person says is clipped to length 1: who wants m items, each fully, counts 1 / sqrt(m) for each of them. Two items
-of which D more of such people want one than the other are D / sqrt(m) apart, under noise of deviation sqrt(2) d_b: the
+What a user says is clipped to length 1: who wants m items, each fully, counts 1 / sqrt(m) for each of them. Two items
+of which D more of such users want one than the other are D / sqrt(m) apart, under noise of deviation sqrt(2) d_b: the
 better one comes out ahead with probability Phi(D / (d_b sqrt(2 m))), 19 times in 20 when
 
     D = 1.645 sqrt(2 m) d_b.
@@ -19,7 +19,7 @@ better one comes out ahead with probability Phi(D / (d_b sqrt(2 m))), 19 times i
 Of what a release costs singles get a share that depends on m (learners/overlap/focus.py). What is said here is for
 items that all count alike, as if chains were asked to the end; with a focus, or around a slate, it is less.
 
-This is the noise of privacy alone. That people are a sample of those to come is not in it.
+This is the noise of privacy alone. That users are a sample of those to come is not in it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Noise:
 
     Attributes
     ----------
-    people : int
+    users : int
         How many users came before the last release.
     deviation : float
         Standard deviation of the noise in an item's count of users, each counting one.
@@ -58,7 +58,7 @@ class Noise:
 
     """
 
-    people: int
+    users: int
     deviation: float
     apart: float
 
@@ -68,7 +68,7 @@ class Noise:
 
 
 def deviations(plan: OverlapPlan, cares_about: float) -> Floats:
-    """After each release, the deviation of the noise in every item's count of people so far."""
+    """After each release, the deviation of the noise in every item's count of users so far."""
     wishes, ends = math.sqrt(max(1.0, cares_about)), plan.schedule.ends
     batches = np.array(plan.schedule.sizes, dtype=np.float64)[: plan.weights.shape[1]]
     asked = Clip().ticks * (plan.weights @ batches)
@@ -84,12 +84,12 @@ def deviations(plan: OverlapPlan, cares_about: float) -> Floats:
 
 
 def apart(deviation: float, cares_about: float) -> float:
-    """How many people two items must differ by, when each of these people cares about `cares_about` items."""
+    """How many users two items must differ by, when each of these users cares about `cares_about` items."""
     return float(stats.norm.ppf(SURE)) * math.sqrt(2 * max(1.0, cares_about)) * deviation
 
 
 def noise(plan: OverlapPlan | None, cares_about: float) -> Noise | None:
-    """The noise at the last release; None where nothing is released, or not as sums of what people want."""
+    """The noise at the last release; None where nothing is released, or not as sums of what users want."""
     if plan is None or plan.releases == 0:
         return None
     last = float(deviations(plan, cares_about)[-1])

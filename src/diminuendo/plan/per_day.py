@@ -1,8 +1,8 @@
-"""A plan in hits a day: what each epsilon would earn from the people of one day, by forecast, next to chance and today.
+"""A plan in hits a day: what each epsilon would earn from the users of one day, by forecast, next to chance and today.
 
-Forecasts are for made-up people (model.py), who may find more or less to their taste than yours. So today's hits, which
-real people brought, can only be compared with them where they lie between chance and hindsight of the model; elsewhere
-the made-up people are not like yours, and nothing is said.
+Forecasts are for made-up users (model.py), who may find more or less to their taste than yours. So today's hits, which
+real users brought, can only be compared with them where they lie between chance and hindsight of the model; elsewhere
+the made-up users are not like yours, and nothing is said.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class DayForecast:
         if self.today < self.chance:
             best, than, more = "random choice", "less", "smaller"
         return (
-            f"Today's slate earns {than} than {best} does with these made-up people, so they are not like yours, and "
-            f"gains over today are not forecast. Say how many things one person cares about (--cares-about, a {more} "
-            "number), or simulate people of the past (diminuendo simulate --today)."
+            f"Today's slate earns {than} than {best} does with these made-up users, so they are not like yours, and "
+            f"gains over today are not forecast. Say how many things one user cares about (--cares-about, a {more} "
+            "number), or simulate users of the past (diminuendo simulate --today)."
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -88,13 +88,13 @@ def day_forecast(found: Plan, day: PerDay | float, today: float | None = None) -
     (34.1, 86.2, 30)
     """
     day = day if isinstance(day, PerDay) else PerDay(day)
-    if today is not None and not 0 <= today <= day.people:
+    if today is not None and not 0 <= today <= day.users:
         raise InvalidInput(
-            f"today must be {day.hits} of one day, from 0 to the {day.people:,.10g} people who come; got {today:g}. A "
-            "person brings one at most."
+            f"today must be {day.hits} of one day, from 0 to the {day.users:,.10g} users who come; got {today:g}. A "
+            "user brings one at most."
         )
     model, slots = PublicModel(found.setting.n_items, found.cares_about), found.setting.slots
-    best = day.people * model.greedy(slots)
-    chance = best if slots == found.setting.n_items else day.people * model.random(slots)
+    best = day.users * model.greedy(slots)
+    chance = best if slots == found.setting.n_items else day.users * model.random(slots)
     hits = {price.epsilon: (1 - price.loss) * best for price in found.prices}
     return DayForecast(day, best, chance, hits, today)

@@ -10,9 +10,9 @@ from typing import Any
 
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners import LEARNERS, with_variants
+from diminuendo.learners.base.feedback_window import as_feedback_window, feedback_window_in
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import as_patience, patience_in
-from diminuendo.learners.base.replay import as_lateness
+from diminuendo.learners.base.replay import as_delay
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.constants import paper_exploring, rounds_for_paper_exploring
 from diminuendo.learners.recommend import Rule, preferred
@@ -42,11 +42,11 @@ CHECKED = {
     "slate-totals": HARDER,
     "slate-clicks": HARDER,
 }
-"""Learners whose forecasts were held against real people; tests/test_plan_forecast.py and test_plan_slates.py hold
+"""Learners whose forecasts were held against real users; tests/test_plan_forecast.py and test_plan_slates.py hold
 them to that."""
 LITTLE = 0.2
-"""Where less of the way from random choice to hindsight is forecast, people are too few."""
-UNCHECKED = " Real people differ, and this learner's forecasts were not held against any."
+"""Where less of the way from random choice to hindsight is forecast, users are too few."""
+UNCHECKED = " Real users differ, and this learner's forecasts were not held against any."
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Candidate:
             "guarantee": self.guarantee.as_json(),
             "claim": None if self.claim is None else self.claim.as_json(),
             "bound": self.bound,
-            "bound_per_person": None if self.bound is None else self.bound / rounds,
+            "bound_per_user": None if self.bound is None else self.bound / rounds,
             "bound_says_something": self.says_something(rounds),
             "notes": list(self.notes),
         }
@@ -114,7 +114,7 @@ class Plan:
     ----------
     setting : Setting
         What the plan is for.
-    store_people, adversarial : bool
+    store_users, adversarial : bool
         As given to `plan`.
     cares_about : float
         How many items a user cares about, as given or assumed.
@@ -141,7 +141,7 @@ class Plan:
     """
 
     setting: Setting
-    store_people: bool
+    store_users: bool
     adversarial: bool
     cares_about: float
     candidates: list[Candidate] = field(repr=False)
@@ -231,8 +231,8 @@ class Plan:
         """Return the plan in the documented file format."""
         return {
             "setting": {name: value for name, value in vars(self.setting).items() if name != "contexts"}
-            | {"patience": as_patience(self.setting.patience).config()},
-            "store_people": self.store_people,
+            | {"feedback_window": as_feedback_window(self.setting.feedback_window).config()},
+            "store_users": self.store_users,
             "adversarial": self.adversarial,
             "cares_about": self.cares_about,
             "recommended": self.recommended,
@@ -261,12 +261,12 @@ def plan(
     epsilon: float = 1.0,
     delta: float = 1e-6,
     feedback: FeedbackKind = "full",
-    store_people: bool = True,
+    store_users: bool = True,
     adversarial: bool = False,
     cares_about: float | None = None,
-    visits: int = 1,
-    late: str | int = 0,
-    answering: float = 1.0,
+    max_rounds_per_user: int = 1,
+    delay: str | int = 0,
+    response_rate: float = 1.0,
     contexts: Sequence[int] | None = None,
     private_context: bool = False,
     retention: int | None = None,
@@ -284,7 +284,7 @@ def plan(
         0 for pure differential privacy.
     feedback : {"full", "bandit", "click"}, default "full"
         What users report.
-    store_people : bool, default True
+    store_users : bool, default True
         Whether single users' data may be kept in memory.
     adversarial : bool, default False
         Whether a regret bound is wanted that holds for any sequence of users.
@@ -322,12 +322,13 @@ def plan(
     --------
     >>> from diminuendo.plan import plan
     >>> found = plan(50, 5, 20_000, epsilon=0.5)
-    >>> found.recommended, found["fi-dp"].guarantee.epsilon <= 0.5, found.noise.people
+    >>> found.recommended, found["fi-dp"].guarantee.epsilon <= 0.5, found.noise.users
     ('overlap-greedy', True, 19160)
     """
-    patience = as_lateness(late, answering).patience
+    feedback_window = as_delay(delay, response_rate).feedback_window
     setting = Setting(
-        n_items, slots, rounds, feedback, epsilon, delta, visits, patience_in(patience, sample),
+        n_items, slots, rounds, feedback, epsilon, delta, max_rounds_per_user,
+        feedback_window_in(feedback_window, sample),
         retention=retention, sample=sample,
     )  # fmt: skip
     cares = assumed(cares_about, setting.n_items)
@@ -338,7 +339,7 @@ def plan(
                 result.append(candidate(name, setting))
             except InvalidInput as error:
                 left_out[name] = str(error)
-    name, why = pick(result, setting, store_people=store_people, adversarial=adversarial)
+    name, why = pick(result, setting, store_users=store_users, adversarial=adversarial)
     made = LEARNERS[name].for_setting(setting)
     releases, look = releases_of(made), first_look(made)
     model = PublicModel(setting.n_items, cares)
@@ -351,10 +352,10 @@ def plan(
         known = context_plan(tuple(contexts), private_context, made, setting, look)
     half = None
     if releases is not None:
-        half = half_way(releases, model, setting.slots, as_patience(setting.patience))
+        half = half_way(releases, model, setting.slots, as_feedback_window(setting.feedback_window))
     return Plan(
         setting,
-        store_people,
+        store_users,
         adversarial,
         cares,
         result,
@@ -365,7 +366,7 @@ def plan(
         look,
         None if half is None else min(setting.rounds, half * setting.sample),
         known,
-        keeping(name, setting, patience, cares),
+        keeping(name, setting, feedback_window, cares),
     )
 
 
@@ -427,7 +428,7 @@ def pick(
     found: Sequence[Candidate],
     setting: Setting,
     *,
-    store_people: bool = True,
+    store_users: bool = True,
     adversarial: bool = False,
 ) -> tuple[str, str]:
     """Return the learner to take, and why.
@@ -438,7 +439,7 @@ def pick(
         All candidates.
     setting : Setting
         What they were made for.
-    store_people : bool, default True
+    store_users : bool, default True
         Whether single users' data may be kept.
     adversarial : bool, default False
         Whether a regret bound is wanted that holds for any sequence of users.
@@ -457,34 +458,34 @@ def pick(
     >>> pick([candidate("epoch-greedy", setting)], setting)[0]
     'epoch-greedy'
     """
-    people = "1 person" if setting.rounds == 1 else f"{setting.rounds:,} people"
+    users = "1 user" if setting.rounds == 1 else f"{setting.rounds:,} users"
     if setting.n_items == setting.slots or setting.rounds == 1:
         return "random", (
-            "There is nothing to learn: no slate is better than another, or nobody comes after the first person. "
+            "There is nothing to learn: no slate is better than another, or nobody comes after the first user. "
             "Random slates are free."
         )
-    kept_out = () if store_people else [name for name, entry in LEARNERS.items() if entry.advice.keeps_people]
+    kept_out = () if store_users else [name for name, entry in LEARNERS.items() if entry.advice.keeps_users]
     private = [one for one in found if one.keeps_to(setting) and one.name not in kept_out]
     entries = {one.name: LEARNERS[one.name] for one in private if one.name in LEARNERS}
-    rule = preferred(setting, entries, store_people=store_people)
+    rule = preferred(setting, entries, store_users=store_users)
     if rule is not None and not adversarial:
         return rule.learner, rule.why
     bounded = [one for one in private if one.bound is not None]
     if not bounded:
         return "random", (
-            f"No private learner{'' if store_people else ' that keeps nobody'} with a bound can be made for this "
-            f"budget and {people}. Random slates are free." + ("" if rule is None else f" {_rival(rule)}")
+            f"No private learner{'' if store_users else ' that keeps nobody'} with a bound can be made for this "
+            f"budget and {users}. Random slates are free." + ("" if rule is None else f" {_rival(rule)}")
         )
     best = min(bounded, key=lambda one: one.bound or math.inf)
     assert best.bound is not None
     if best.says_something(setting.rounds):
         return best.name, (
-            f"Of the private learners it has the least proved regret: whatever people want, at most "
-            f"{best.bound / setting.rounds:.3f} per person over {people}, where showing nothing would lose up to "
+            f"Of the private learners it has the least proved regret: whatever users want, at most "
+            f"{best.bound / setting.rounds:.3f} per user over {users}, where showing nothing would lose up to "
             f"{ONE_MINUS_1_OVER_E:.3f}. " + _rival(rule)
         )
     return best.name, (
-        f"It has the least proved regret, but for {people} no bound says anything: all exceed what there is to gain. "
+        f"It has the least proved regret, but for {users} no bound says anything: all exceed what there is to gain. "
         + ("Expect little more than random choice." if rule is None else _rival(rule))
     )
 

@@ -39,7 +39,7 @@ class BatchCosts:
 
     @property
     def total(self) -> Fraction:
-        """The most that one person-round can have paid: in each partition she is in some batch."""
+        """The most that one user-round can have paid: in each partition she is in some batch."""
         return self.common + sum(self.worst.values())
 
     def put(self, partition: str, column: int, cost: Fraction) -> None:
@@ -49,7 +49,7 @@ class BatchCosts:
         self.worst[partition] = max(self.worst.get(partition, Fraction(0)), paid)
 
     def add(self, other: BatchCosts, times: int = 1) -> BatchCosts:
-        """On the same people; returns itself."""
+        """On the same users; returns itself."""
         self.common, columns, worst = self._with(other, times)
         self.columns.update(columns)
         self.worst.update(worst)
@@ -180,7 +180,7 @@ class Additive(Accountant):
     power: int = 2
 
     def owned(self, cost: Fraction, rounds: int) -> Fraction:
-        """The cost to a person who owns `rounds` rounds."""
+        """The cost to a user who owns `rounds` rounds."""
         return Fraction(rounds) ** self.power * cost
 
     def tally(self, event: Event) -> BatchCosts:

@@ -343,7 +343,7 @@ class Budget:
 
     @property
     def _whole(self) -> Fraction:
-        """The largest total cost that one person may have, in all their rounds."""
+        """The largest total cost that one user may have, in all their rounds."""
         return self.counting.owned(self.limit, self.unit.rounds)
 
     def _fits(self, part: Budget, periods: int) -> bool:
@@ -382,7 +382,7 @@ class Guarantee:
         Adjacency: which change of the input is hidden (`str(Unit(...))`).
     proof : str
         The page and theorem that prove it.
-    secure_coins : bool
+    secure_rng : bool
         False if the randomness is seeded. Anybody with the seed can repeat the run, so nothing is hidden.
     exact : bool, default True
         False if the proof is for real numbers and the program computes with floats.
@@ -407,7 +407,7 @@ class Guarantee:
     delta: float
     neighbours: str
     proof: str
-    secure_coins: bool
+    secure_rng: bool
     exact: bool = True
     view: str = "everybody"
 
@@ -416,7 +416,7 @@ class Guarantee:
             return "none: not private"
         note = "" if self.view == "everybody" else f"; jointly: in the view of {self.view}"
         note += "" if self.exact else ", in real arithmetic"
-        note += "" if self.secure_coins else ", seeded: for simulation only"
+        note += "" if self.secure_rng else ", seeded: for simulation only"
         return f"({self.epsilon:g}, {self.delta:g})-differentially private ({self.neighbours}{note})"
 
     def as_json(self) -> dict[str, Any]:
@@ -424,11 +424,11 @@ class Guarantee:
         return asdict(self) | {"epsilon": None if math.isinf(self.epsilon) else self.epsilon}
 
 
-def no_privacy(secure_coins: bool) -> Guarantee:
+def no_privacy(secure_rng: bool) -> Guarantee:
     """For learners that promise nothing."""
-    return Guarantee(math.inf, 1.0, REPLACE_ONE_ROUND, "nothing is claimed", secure_coins)
+    return Guarantee(math.inf, 1.0, REPLACE_ONE_ROUND, "nothing is claimed", secure_rng)
 
 
-def perfect_privacy(proof: str, secure_coins: bool) -> Guarantee:
+def perfect_privacy(proof: str, secure_rng: bool) -> Guarantee:
     """For learners whose slates do not depend on anybody."""
-    return Guarantee(0.0, 0.0, REPLACE_ONE_ROUND, proof, secure_coins)
+    return Guarantee(0.0, 0.0, REPLACE_ONE_ROUND, proof, secure_rng)

@@ -1,7 +1,7 @@
 """Calibration: from a budget to the parameter of a mechanism, always on the safe side.
 
 Whatever is returned was checked against the exact cost (in fractions) of the very float that is returned: rates are
-rounded down, noise up. Budgets and sensitivities are public facts; nothing here ever sees what people said.
+rounded down, noise up. Budgets and sensitivities are public facts; nothing here ever sees what users said.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from diminuendo.privacy.rounding import greatest, lowered, product_up, raised
 def selection_rate(epsilon: float, delta: float, count: int, span: float, accountant: str = "zcdp") -> float:
     """The largest rate at which `count` draws with weights exp(rate * score) cost at most (epsilon, delta).
 
-    `span`: how much one person can move the difference of two scores, in the unit that scores are in. Gains in [0, 1]
-    that are scores in ticks: 2 * ticks when a person may move every score, ticks when only one.
+    `span`: how much one user can move the difference of two scores, in the unit that scores are in. Gains in [0, 1]
+    that are scores in ticks: 2 * ticks when a user may move every score, ticks when only one.
     """
     _validate.positive_int(count, "count")
     _validate.positive_float(span, "span")

@@ -2,9 +2,9 @@
 
 Compiled code counts what it uses and stops where what was paid for ends; then the next instalment is charged to the
 ledger, or refused. Without a ledger there is one instalment, the whole run. How much is used depends on rounds and
-public coins only, never on what people said.
+public coins only, never on what users said.
 
-Draws may be of several experts of whom a person touches one, decided by public coins: then an instalment pays for the
+Draws may be of several experts of whom a user touches one, decided by public coins: then an instalment pays for the
 same number of draws of *each*, and each has its own count. A learner that goes on from a snapshot cannot know what was
 drawn since, so it counts what was left of the last instalment as used up, for every expert, and pays again: with the
 same ledger, nothing is drawn that was not paid for, however often it is restored.

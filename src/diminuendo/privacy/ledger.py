@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 from diminuendo.errors import InvalidInput, LedgerDamaged, LedgerInUse, OverBudget, refuse_copies
 from diminuendo.privacy.accountants import BatchCosts
 from diminuendo.privacy.books import Books, KeptReleases, ledger_file
+from diminuendo.privacy.books.contribution_file import ContributionFile
 from diminuendo.privacy.books.files import FileBooks
 from diminuendo.privacy.books.ledger_file import Charge, Drawn
 from diminuendo.privacy.books.releases import Releases, digest
-from diminuendo.privacy.books.visit_file import VisitFile
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.dp_event import to_dp_event
 from diminuendo.privacy.events import Composed, Event, renamed
@@ -253,7 +253,7 @@ class Ledger:
                 raise LedgerDamaged(
                     f"{books.lines.path} does not say who paid for the release {name} that lies beside it: the ledger "
                     "was lost or cut back, and what was spent is not known. Restore it from a copy; or, for other "
-                    "people and a new budget, give a ledger another path."
+                    "users and a new budget, give a ledger another path."
                 )
         self._books, self._kept = books, books.releases
 
@@ -299,7 +299,7 @@ class Ledger:
             raise InvalidInput("note must be one public line of at most 200 characters.")
         if not secure and self._books is not None:
             raise InvalidInput(
-                "A ledger that is written down is for people; seeded coins are for simulation. Use SystemCoins."
+                "A ledger that is written down is for users; seeded coins are for simulation. Use SystemSource."
             )
         with self._guard.lock:
             self._check_hold()
@@ -396,10 +396,10 @@ class Ledger:
         Examples
         --------
         >>> import numpy as np
-        >>> from diminuendo import SeededCoins
+        >>> from diminuendo import SeededSource
         >>> from diminuendo.privacy import Budget, Laplace, Ledger
         >>> from diminuendo.randomness import SecretRandomness
-        >>> ledger, secret = Ledger(Budget(1.0, 0.0, accountant="pure")), SecretRandomness(SeededCoins(1))
+        >>> ledger, secret = Ledger(Budget(1.0, 0.0, accountant="pure")), SecretRandomness(SeededSource(1))
         >>> paid = ledger.buy(Laplace(0.5), "totals", "of the first week")
         >>> first = paid.once("000000", lambda: np.array([7]), secret)
         >>> paid.once("000000", lambda: np.array([9]), secret)  # written once: the second draw is not made
@@ -508,7 +508,7 @@ class Ledger:
         Returns
         -------
         Guarantee
-            (epsilon, delta)-DP under the adjacency of the budget's unit. `secure_coins` is False if anything was
+            (epsilon, delta)-DP under the adjacency of the budget's unit. `secure_rng` is False if anything was
             seeded.
 
         Notes
@@ -553,7 +553,7 @@ class Ledger:
     def __exit__(self, *failure: object) -> None:
         self.close()
 
-    def visits_of(self, learner: str) -> VisitFile | None:
+    def visits_of(self, learner: str) -> ContributionFile | None:
         """Return where the rounds of each user that count for a learner are recorded; None without files.
 
         In memory, a learner records them itself; in a store, the service counts rounds before a learner sees them.
@@ -639,7 +639,7 @@ class _Named(Ledger):
     def bought(self, event: Event, name: str, about: str) -> Paid:
         return self._whole.bought(renamed(event, self._mine), self._mine(name), about)
 
-    def visits_of(self, learner: str) -> VisitFile | None:
+    def visits_of(self, learner: str) -> ContributionFile | None:
         return self._whole.visits_of(self._mine(learner))
 
     def cost_of(self, name: str) -> Event | None:
@@ -700,8 +700,8 @@ class Paid:
         name, ledger = f"{self.name}.{part}", self._ledger
         if ledger._books is not None and not secret.secure:
             raise InvalidInput(
-                "A ledger that is written down is for people, and seeded coins protect nobody. "
-                "Use SecretRandomness(SystemCoins()), or simulate with a ledger in memory: Ledger(budget)."
+                "A ledger that is written down is for users, and seeded coins protect nobody. "
+                "Use SecretRandomness(SystemSource()), or simulate with a ledger in memory: Ledger(budget)."
             )
         with ledger._guard.lock:
             ledger._check_hold()  # before anything is drawn or kept

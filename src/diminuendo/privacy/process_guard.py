@@ -28,7 +28,7 @@ class ProcessGuard:
     """Locks, and whether this is the process in which they were made.
 
     There are three, and whoever needs several takes them in this order. `releasing`: one release at a time, however
-    long it takes. `answers`: what people said does not change, while it is added to or frozen for a release. `lock`:
+    long it takes. `answers`: what users said does not change, while it is added to or frozen for a release. `lock`:
     what is public, for moments only, so that nobody who chooses waits.
     """
 
@@ -122,7 +122,7 @@ def asked(ask: Callable[[], Answer]) -> Answer:
     )
 
 
-def said_by(ask: Callable[[], Answer]) -> Answer | None:
+def call_untrusted(ask: Callable[[], Answer]) -> Answer | None:
     """As `asked`, but whatever Exception is raised is what this user said, nothing, and nobody sees it."""
     try:
         return asked(ask)

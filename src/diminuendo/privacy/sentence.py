@@ -15,15 +15,16 @@ from typing import Any
 from diminuendo.privacy.budget import Unit
 
 DIGITS = 3
-"""How many digits numbers have that people read."""
+"""How many digits numbers have that users read."""
 EVERYBODY = Unit().view
 """Whose view is protected where contexts are public, or where there are none."""
 SMALL = Decimal("0.1")
 """Below, what e^epsilon is more than 1 gets all the digits: 1.01 would say ten times what epsilon 0.001 means."""
 
 
-def guarantee_sentence(guarantee: Mapping[str, Any], *, visits: int = 1) -> str:
-    """What a guarantee (as `Guarantee.as_json()` writes it) promises to a user who has up to `visits` rounds."""
+def guarantee_sentence(guarantee: Mapping[str, Any], *, max_rounds_per_user: int = 1) -> str:
+    """What a guarantee (as `Guarantee.as_json()` writes it) promises to a user who has up to
+    `max_rounds_per_user` rounds."""
     epsilon, delta = guarantee["epsilon"], guarantee["delta"]
     if epsilon is None:
         return "No guarantee: what is shown may reveal the feedback of any one user."
@@ -33,8 +34,8 @@ def guarantee_sentence(guarantee: Mapping[str, Any], *, visits: int = 1) -> str:
             "(0, 0)-differential privacy."
         )
     rounds, names = "in one round", ""
-    if visits > 1:
-        rounds = f"in up to {visits:,} rounds together"
+    if max_rounds_per_user > 1:
+        rounds = f"in up to {max_rounds_per_user:,} rounds together"
         names = ", where each user comes under one name of their own"
     plus = f", plus at most {chance(delta)}" if delta > 0 else ""
     real = "" if guarantee["exact"] else ", for real numbers, which the numbers computed with only resemble"
@@ -92,7 +93,7 @@ def upwards(value: float) -> str:
 
 
 def as_written(value: float) -> Decimal:
-    """The number as people write it: .1 is a tenth, though the float is a little more."""
+    """The number as users write it: .1 is a tenth, though the float is a little more."""
     return Decimal(repr(float(value)))
 
 

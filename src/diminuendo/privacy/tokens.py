@@ -27,12 +27,12 @@ from struct import Struct
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, InvalidToken
-from diminuendo.types import LARGEST_LIFE, Decision, Ticket, sound
+from diminuendo.types import LARGEST_INCARNATION, Decision, Ticket, sound
 
 VERSION = 1
 SHORTEST_KEY, LONGEST_KEY = 32, 64
 MAC_BYTES = 18
-FACTS = Struct(">BBQQ")
+SPEC = Struct(">BBQQ")
 SPELLING = re.compile(r"[A-Za-z0-9_-]{48}")
 PURPOSE = b"diminuendo token"
 """Keeps what is signed here from being taken for what the same key signs elsewhere; BLAKE2b takes 16 bytes."""
@@ -67,7 +67,7 @@ class Tokens:
     --------
     >>> from diminuendo import Decision, Tokens
     >>> tokens = Tokens({1: bytes(range(32))})  # in production: secrets.token_bytes(32)
-    >>> token = tokens.sign(Decision(round=7, slate=(3, 1), life=5))
+    >>> token = tokens.sign(Decision(round=7, slate=(3, 1), incarnation=5))
     >>> len(token), tokens.read(token)
     (48, Ticket(round=7, life=5))
     >>> tokens.read(token[:-1] + "A")
@@ -111,10 +111,10 @@ class Tokens:
             48 letters, digits, `-` and `_`.
         """
         ticket = decision if isinstance(decision, Ticket) else sound(decision).ticket
-        for number, what in ((ticket.round, "round"), (ticket.life, "life")):
-            _validate.whole(number, 0, LARGEST_LIFE, f"the {what} of a decision")
-        facts = FACTS.pack(VERSION, self.sign_with, ticket.round, ticket.life)
-        return urlsafe_b64encode(facts + _mac(self._keys[self.sign_with], facts)).decode()
+        for number, what in ((ticket.round, "round"), (ticket.incarnation, "incarnation")):
+            _validate.whole(number, 0, LARGEST_INCARNATION, f"the {what} of a decision")
+        spec = SPEC.pack(VERSION, self.sign_with, ticket.round, ticket.incarnation)
+        return urlsafe_b64encode(spec + _mac(self._keys[self.sign_with], spec)).decode()
 
     def read(self, token: str) -> Ticket:
         """Return the ticket of a token, with which to call `observe`.
@@ -138,15 +138,15 @@ class Tokens:
                 "This is no token: tokens are 48 letters, digits, - and _, as sign() wrote them."
             )
         given = urlsafe_b64decode(token)
-        facts, mac = given[: FACTS.size], given[FACTS.size :]
-        version, signed_with, number, life = FACTS.unpack(facts)
+        spec, mac = given[: SPEC.size], given[SPEC.size :]
+        version, signed_with, number, incarnation = SPEC.unpack(spec)
         if version != VERSION:
             raise InvalidToken(f"This is no token of version {VERSION}, which is read here.")
         key = self._keys.get(signed_with)
-        if key is None or not hmac.compare_digest(mac, _mac(key, facts)):
+        if key is None or not hmac.compare_digest(mac, _mac(key, spec)):
             raise InvalidToken("None of the keys that are here signed this token.")
-        return Ticket(number, life)
+        return Ticket(number, incarnation)
 
 
-def _mac(key: bytes, facts: bytes) -> bytes:
-    return hashlib.blake2b(facts, key=key, digest_size=MAC_BYTES, person=PURPOSE).digest()
+def _mac(key: bytes, spec: bytes) -> bytes:
+    return hashlib.blake2b(spec, key=key, digest_size=MAC_BYTES, person=PURPOSE).digest()

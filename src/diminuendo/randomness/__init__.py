@@ -1,7 +1,7 @@
 """Randomness: coins, and exact ways to spend them."""
 
-from diminuendo.randomness.coins import Coins, SeededCoins, SystemCoins
 from diminuendo.randomness.exponential import select
-from diminuendo.randomness.words import PublicCoins, SecretRandomness
+from diminuendo.randomness.sources import RandomSource, SeededSource, SystemSource
+from diminuendo.randomness.words import PublicSource, SecretRandomness
 
-__all__ = ["Coins", "PublicCoins", "SecretRandomness", "SeededCoins", "SystemCoins", "select"]
+__all__ = ["PublicSource", "RandomSource", "SecretRandomness", "SeededSource", "SystemSource", "select"]

@@ -9,7 +9,7 @@ docs/maths/exponential.md). A float decides `keep` where rounding cannot matter;
 `select` draws once from fresh scores; `survives` tosses one coin by the same comparison. Where scores are kept and
 grow, see score_classes.py.
 
-Cost       a person who moves differences of scores by at most D makes the draw (rate * D)-bounded-range
+Cost       a user who moves differences of scores by at most D makes the draw (rate * D)-bounded-range
            (Theorem E2): one `Selections(1, rate * D)` event, or count draws together.
 Assumes    that the library's exp is right to one part in 2^41. Excludes timing: the number of tries depends on scores.
 Reference  McSherry & Talwar (2007), FOCS, for the mechanism.
@@ -118,8 +118,8 @@ def select(scores: Ints, rate: float, secret: SecretRandomness) -> int:
     Examples
     --------
     >>> import numpy as np
-    >>> from diminuendo.randomness import SecretRandomness, SeededCoins, select
-    >>> secret = SecretRandomness(SeededCoins(1))
+    >>> from diminuendo.randomness import SecretRandomness, SeededSource, select
+    >>> secret = SecretRandomness(SeededSource(1))
     >>> draws = [select(np.array([0, 0, 40]), 0.1, secret) for _ in range(1_000)]
     >>> [round(draws.count(item) / 1_000, 2) for item in range(3)]  # 1 : 1 : exp(4)
     [0.02, 0.01, 0.96]

@@ -1,4 +1,4 @@
-"""A public sample: learn from one in a hundred people, by a public coin for each, and serve all of them.
+"""A public sample: learn from one in a hundred users, by a public coin for each, and serve all of them.
 
 The coin is thrown when somebody comes, before anything is known of what she says, and everybody may know how it fell.
 Who is in the sample has a round like any other: a place in a batch, a visit that counts, an answer that is waited for.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.randomness.words import PublicCoins
+from diminuendo.randomness.words import PublicSource
 
 BLOCK = 4
 """Words that the generator makes at a time."""
@@ -22,10 +22,10 @@ BLOCK = 4
 class PublicSample:
     """The coins of everybody who comes, by their numbers. Each is thrown once, whoever asks for it and how often."""
 
-    def __init__(self, one_in: int, coins: PublicCoins) -> None:
+    def __init__(self, one_in: int, rng: PublicSource) -> None:
         self.one_in = one_in
         # A stream of its own: what is shown needs other coins, of which there are as many as slates ask for.
-        self._key = coins.take(2)
+        self._key = rng.take(2)
         self._below = np.uint64((1 << 64) // one_in)
         self._known = (0, np.zeros(0, dtype=np.bool_))
 
@@ -33,7 +33,7 @@ class PublicSample:
         return f"<PublicSample: one in {self.one_in}>"
 
     def heads(self, first: int, count: int) -> NDArray[np.bool_]:
-        """Of the people from number `first` on, who is in the sample."""
+        """Of the users from number `first` on, who is in the sample."""
         begins, known = self._known
         if not begins <= first <= first + count <= begins + len(known):
             begins = first - first % BLOCK

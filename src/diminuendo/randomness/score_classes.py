@@ -9,7 +9,7 @@ The law is exact (exponential.py, docs/maths/exponential.md): bounds are whole n
 whether an item is kept, exact arithmetic does.
 
 Cost       as exponential.py says: one `Selections` event for all draws together.
-Assumes    that one person moves totals by whole ticks, and by no more than the event says.
+Assumes    that one user moves totals by whole ticks, and by no more than the event says.
 Excludes   timing: tries and classes depend on totals.
 
 The classes of several experts (one per slot) over the same items lie together, because they are used together.

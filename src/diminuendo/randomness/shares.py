@@ -106,7 +106,7 @@ def seek(guide: GuideTable, expert: int, place: int) -> int:
 
 
 @inline
-def draw_other(guide: GuideTable, slot: int, row: Items, taken: int, coins: PublicWords) -> int:
+def draw_other(guide: GuideTable, slot: int, row: Items, taken: int, rng: PublicWords) -> int:
     """The item of the slot's expert, in proportion to its stretch, among those not in the row yet; or UNFINISHED.
 
     Slots before `taken` are looked at, each filled by this function in this round, or empty. One expert after the other
@@ -120,7 +120,7 @@ def draw_other(guide: GuideTable, slot: int, row: Items, taken: int, coins: Publ
     mask = guide.masks[slot]
     if np.uint64(left - 1) <= mask >> np.uint64(1):
         mask = mask_of(left)
-    place = below_masked(left, mask, coins)
+    place = below_masked(left, mask, rng)
     if place == UNFINISHED:
         return UNFINISHED
     result, passed, stepped = 0, 0, True

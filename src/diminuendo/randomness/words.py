@@ -1,4 +1,4 @@
-"""Words on their way to compiled code: `PublicCoins` and `SecretRandomness`, two buffers of two types.
+"""Words on their way to compiled code: `PublicSource` and `SecretRandomness`, two buffers of two types.
 
 A kernel reads words from a buffer. If it runs out, or meets a question that only exact arithmetic can decide, it
 undoes the round and returns; `resume` puts right what was missing, behind the words that the unfinished round has
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from diminuendo._numba import inline
 from diminuendo.errors import InvalidInput, refuse_copies
-from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.exact_comparison import decide
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.types import Floats, Ints, Words
 
 USED, BEGUN, SHORT, VERDICTS = range(4)
@@ -88,8 +88,8 @@ class WordBuffer(ABC, Generic[View]):
 
     view: View
 
-    def __init__(self, coins: Coins, size: int = 1 << 12) -> None:
-        self.coins = coins
+    def __init__(self, rng: RandomSource, size: int = 1 << 12) -> None:
+        self.rng = rng
         self.size = size
         self.lock = threading.RLock()
         self._wiped = 0  # words that were used, and are not in the buffer any more
@@ -97,12 +97,12 @@ class WordBuffer(ABC, Generic[View]):
         _BUFFERS.add(self)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} from {self.coins!r}>"
+        return f"<{type(self).__name__} from {self.rng!r}>"
 
     @property
     def secure(self) -> bool:
         """Whether nobody can foresee or repeat the words."""
-        return self.coins.secure
+        return self.rng.secure
 
     @abstractmethod
     def empty(self) -> None:
@@ -154,7 +154,7 @@ class WordBuffer(ABC, Generic[View]):
         _BUFFERS.add(self)
 
 
-class PublicCoins(WordBuffer[PublicWords]):
+class PublicSource(WordBuffer[PublicWords]):
     """A buffer of public words, as compiled code reads them.
 
     Parameters
@@ -180,7 +180,7 @@ class PublicCoins(WordBuffer[PublicWords]):
         self.view = PublicWords(np.empty(0, dtype=np.uint64), np.zeros(4, dtype=np.int64))
 
     def _fresh(self, count: int) -> Words:
-        return self.coins.public(count)
+        return self.rng.public(count)
 
 
 class SecretDigits(WordBuffer[DigitWords]):
@@ -196,7 +196,7 @@ class SecretDigits(WordBuffer[DigitWords]):
         self.view = DigitWords(np.empty(0, dtype=np.uint16), np.zeros(4, dtype=np.int64))
 
     def _fresh(self, count: int) -> Any:
-        return self.coins.secret(-(-count * DIGIT // 64)).view(np.uint16)
+        return self.rng.secret(-(-count * DIGIT // 64)).view(np.uint16)
 
 
 class SecretRandomness(WordBuffer[SecretWords]):
@@ -205,7 +205,7 @@ class SecretRandomness(WordBuffer[SecretWords]):
     Parameters
     ----------
     coins : Coins
-        Where words come from. Use SystemCoins wherever users are real.
+        Where words come from. Use SystemSource wherever users are real.
     size : int, default 4096
         How many words to fetch at once. Results do not depend on it.
     window : float, default 2**-40
@@ -225,20 +225,20 @@ class SecretRandomness(WordBuffer[SecretWords]):
 
     Examples
     --------
-    >>> from diminuendo.randomness import SecretRandomness, SystemCoins
-    >>> SecretRandomness(SystemCoins()).secure
+    >>> from diminuendo.randomness import SecretRandomness, SystemSource
+    >>> SecretRandomness(SystemSource()).secure
     True
     """
 
     __getstate__ = refuse_copies
 
-    def __init__(self, coins: Coins, size: int = 1 << 12, window: float = WINDOW) -> None:
+    def __init__(self, rng: RandomSource, size: int = 1 << 12, window: float = WINDOW) -> None:
         if not window >= WINDOW:
             raise InvalidInput(f"A window below 2^-40 would trust floats too far; got {window!r}.")
         self.window = window
-        self.digits = SecretDigits(coins, size)
+        self.digits = SecretDigits(rng, size)
         """More of the same, cut into digits."""
-        super().__init__(coins, size)
+        super().__init__(rng, size)
 
     def empty(self) -> None:
         """Discard the words that are left."""
@@ -253,7 +253,7 @@ class SecretRandomness(WordBuffer[SecretWords]):
         )
 
     def _fresh(self, count: int) -> Words:
-        return self.coins.secret(count)
+        return self.rng.secret(count)
 
     def resume(self, wanted: int = 0) -> bool:
         """Supply what interrupted compiled code lacked: words, or an exact comparison.
@@ -302,7 +302,7 @@ def require_secret(secret: object) -> None:
     """Refuse anything else where privacy rests on it."""
     if not isinstance(secret, SecretRandomness):
         raise InvalidInput(
-            f"Noise and private draws need SecretRandomness, as from SecretRandomness(SystemCoins()); "
+            f"Noise and private draws need SecretRandomness, as from SecretRandomness(SystemSource()); "
             f"got {type(secret).__name__}."
         )
 

@@ -15,7 +15,7 @@ from diminuendo.service.keys import TRAINER, read_keys
 from diminuendo.service.processes import end_with_parent
 from diminuendo.service.site import read_site
 from diminuendo.service.store import open_store
-from diminuendo.service.store.put_back import refuse_older
+from diminuendo.service.store.rolled_back import refuse_older
 
 GIVES_WAY = 5
 """How nice the trainer is: where processors are few, whoever waits for a decision or an answer goes first."""

@@ -1,4 +1,4 @@
-"""Accounts: what the ledger of a population says, for people to read. Everything in a ledger is public.
+"""Accounts: what the ledger of a population says, for users to read. Everything in a ledger is public.
 
 Lines are read once: what was read and checked before is not read again as long as the ledger still begins with it.
 """

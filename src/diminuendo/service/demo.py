@@ -52,7 +52,7 @@ population = "readers"
 items = "areas.txt"
 slots = {slots}
 feedback = "full"
-people = {people}
+users = {users}
 epsilon = 1.0
 delta = 1e-6
 deadline = "2 s"
@@ -64,7 +64,7 @@ population = "clickers"
 items = "areas.txt"
 slots = {slots}
 feedback = "click"
-people = {people}
+users = {users}
 epsilon = 1.0
 delta = 0.0
 deadline = "2 s"
@@ -76,8 +76,8 @@ allowance = "1 s"
 def write_site(folder: Path, listen: str) -> tuple[Path, str, str]:
     """A site for the demo in that folder; the key of visitors, and the operator's."""
     folder.mkdir(parents=True, exist_ok=True)
-    people, (key, serves), (operator, operates) = diminuendo.msweb(), new_access_key(), new_access_key()
-    names = "".join(f"{name}\n" for name in area_names(people.labels or ()))
+    users, (key, serves), (operator, operates) = diminuendo.msweb(), new_access_key(), new_access_key()
+    names = "".join(f"{name}\n" for name in area_names(users.labels or ()))
     (folder / "areas.txt").write_text(names, "utf-8")
     site = folder / "site.toml"
     site.write_text(
@@ -87,7 +87,7 @@ def write_site(folder: Path, listen: str) -> tuple[Path, str, str]:
             serves=serves,
             operates=operates,
             slots=SLOTS,
-            people=len(people),
+            users=len(users),
             per_second=2 * PER_SECOND,
         )
     )
@@ -109,8 +109,8 @@ class Visitors:
 
     def __init__(self, address: str, key: str, *, many: int | None = None) -> None:
         """`many`: how many visitors come to each page; without, all of them."""
-        people = diminuendo.msweb()
-        self._names, rows = area_names(people.labels or ()), people.matrices[0]
+        users = diminuendo.msweb()
+        self._names, rows = area_names(users.labels or ()), users.matrices[0]
         self._wants = [
             [self._names[item] for item in rows.indices[start:end]]
             for start, end in islice(zip(rows.indptr[:-1], rows.indptr[1:], strict=True), many)
@@ -152,7 +152,7 @@ class Visitors:
         return iter(self._wants)
 
     def _play(self, page: str, coming: Iterator[list[str]]) -> None:
-        shop = Client(self._address, self._key, patience=LEAVES)
+        shop = Client(self._address, self._key, feedback_window=LEAVES)
         while not self._stop.wait(random.expovariate(PER_SECOND / THREADS)):
             with self._lock:
                 wants = next(coming, None)

@@ -1,7 +1,7 @@
-"""The folder of keys: what tokens are sealed with, and what makes names of people unreadable. Outside of the store.
+"""The folder of keys: what tokens are sealed with, and what makes names of users unreadable. Outside of the store.
 
     tokens.json    by number the keys that tokens are sealed with, and which one seals; the others still open
-    names.key      people's names become hashes with this key; it never changes, or everybody would be somebody new
+    names.key      users's names become hashes with this key; it never changes, or everybody would be somebody new
 
 Made where there is none, readable for the owner alone. Without these keys a copy of the store tells nobody's name, and
 its tokens cannot be forged. The trainer's own keys lie in a folder of their own beside them (seal.py).

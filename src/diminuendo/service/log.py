@@ -1,4 +1,4 @@
-"""The log: JSON lines of public facts, from closed lists. Nothing that a person said gets in, nor an error's text."""
+"""The log: JSON lines of public facts, from closed lists. Nothing that a user said gets in, nor an error's text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Happened = Literal[
     "name taken",
     "name free",
 ]
-FACTS = frozenset(
+SPEC = frozenset(
     {
         *("front", "trainer", "placement", "population", "version", "did"),
         *("state", "trace", "error", "where", "why"),
@@ -50,29 +50,29 @@ class Log:
         self._said: dict[tuple[str, ...], float] = {}  # when a fault was last logged by `seldom`
         self._lock = threading.Lock()
 
-    def say(self, happened: Happened, **facts: str | int) -> None:
+    def say(self, happened: Happened, **spec: str | int) -> None:
         """One line."""
-        assert facts.keys() <= FACTS, "the log has a closed list of facts"
-        assert facts.get("why", reasons.UNLISTED) in reasons.REASONS, "the log has a closed list of reasons"
-        line = msgspec.json.encode({"at": round(time.time(), 3), "happened": happened, **facts}).decode()
+        assert spec.keys() <= SPEC, "the log has a closed list of facts"
+        assert spec.get("why", reasons.UNLISTED) in reasons.REASONS, "the log has a closed list of reasons"
+        line = msgspec.json.encode({"at": round(time.time(), 3), "happened": happened, **spec}).decode()
         with suppress(OSError):  # the log may be on the disk that is full; nothing stops for that
             print(line, file=self._out or sys.stderr, flush=True)
 
-    def fault(self, error: BaseException, trace: str = "", **facts: str) -> None:
+    def fault(self, error: BaseException, trace: str = "", **spec: str) -> None:
         """Something of ours that went wrong: which kind of error, and in which line of our code; not what it says.
         Where the store is not available, also why."""
         if isinstance(error, StoreUnavailable):
-            facts["why"] = why(error)
-        self.say("fault", trace=trace, error=type(error).__name__, where=_where(error), **facts)
+            spec["why"] = why(error)
+        self.say("fault", trace=trace, error=type(error).__name__, where=_where(error), **spec)
 
-    def seldom(self, error: BaseException, **facts: str) -> None:
+    def seldom(self, error: BaseException, **spec: str) -> None:
         """The same, for what may go wrong again at once: one line a minute for each kind of error and line of code."""
         which, now = (type(error).__name__, _where(error), why(error)), time.monotonic()
         with self._lock:
             if now < self._said.get(which, -AGAIN) + AGAIN:
                 return
             self._said[which] = now
-        self.fault(error, **facts)
+        self.fault(error, **spec)
 
 
 class StoreWatch:

@@ -23,11 +23,11 @@ from diminuendo.service.trainer.made import asked
 
 def planned(question: PlanQuestion) -> dict[str, Any]:
     """What the placement promises; refused where it cannot be made."""
-    facts = question.facts
+    spec = question.spec
     if question.population is not None:
-        whole = question.others | {question.name: facts}
-        check_affordable(facts.population, question.population, whole)
-    name, setting, options = asked(facts, lambda: 0.0)
+        whole = question.others | {question.name: spec}
+        check_affordable(spec.population, question.population, whole)
+    name, setting, options = asked(spec, lambda: 0.0)
     learner = make(name, setting, **options)
     learner.release()
     public_menu(learner, 1)  # refused unless others can choose by its menu

@@ -7,25 +7,26 @@ from collections.abc import Iterator
 import msgspec
 
 from diminuendo.errors import DiminuendoError, InvalidInput
-from diminuendo.learners.elsewhere import Elsewhere
+from diminuendo.learners.remote_rounds import RemoteRounds
 from diminuendo.privacy.events import Composed, Event
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import SeededCoins
+from diminuendo.randomness.sources import SeededSource
 from diminuendo.service.keys import TRAINER, make_keys, read_keys
-from diminuendo.service.records import PlacementFacts, PopulationFacts, read
+from diminuendo.service.records import PlacementSpec, PopulationSpec, read
 from diminuendo.service.site import Site
 from diminuendo.service.store import Store, open_store
 from diminuendo.service.store.led import CLOSED
-from diminuendo.service.store.put_back import adopt, refuse_older, refuse_unknown
-from diminuendo.service.trainer.halves import make_master, read_masters
+from diminuendo.service.store.rolled_back import adopt, refuse_older, refuse_unknown
 from diminuendo.service.trainer.heard import Heard
 from diminuendo.service.trainer.made import budget_of, made
+from diminuendo.service.trainer.private_keys import make_master, read_masters
 
 
 def prepared(site: Site, adopting: bool = False) -> Iterator[str]:
     """Make the site known, and say what is new. What cannot be paid for is refused before anything is made.
 
-    `adopting`: close the populations of a store of which this machine knows nothing, and begin new ones (put_back.py).
+    `adopting`: close the populations of a store of which this machine knows nothing, and begin new ones
+    (rolled_back.py).
     """
     with open_store(site.store) as store:
         if adopting:
@@ -33,12 +34,12 @@ def prepared(site: Site, adopting: bool = False) -> Iterator[str]:
         known = {
             row.name: placed
             for row in store.placements()
-            if (placed := read(PlacementFacts, row.facts)) is not None
+            if (placed := read(PlacementSpec, row.spec)) is not None
         }
         (refuse_unknown if site.trainers else refuse_older)(store, site.keys / TRAINER)
         _refuse_changes(store, site, known)
-        for name, facts in site.populations.items():
-            check_affordable(name, facts, _placements_of(name, site.placements | known))
+        for name, spec in site.populations.items():
+            check_affordable(name, spec, _placements_of(name, site.placements | known))
         if known:
             read_keys(site.keys)  # with new ones everybody would be somebody new
         else:
@@ -49,10 +50,10 @@ def prepared(site: Site, adopting: bool = False) -> Iterator[str]:
             else:
                 make_master(site.keys / TRAINER)
         there = store.populations()
-        for name, facts in site.populations.items():
+        for name, spec in site.populations.items():
             if name not in there:
-                store.add_population(name, msgspec.json.encode(facts))
-                yield f"New population {name}: epsilon {facts.epsilon:g}, delta {facts.delta:g}."
+                store.add_population(name, msgspec.json.encode(spec))
+                yield f"New population {name}: epsilon {spec.epsilon:g}, delta {spec.delta:g}."
         for name, placed in site.placements.items():
             if name not in known:
                 store.add_placement(name, placed.population, msgspec.json.encode(placed))
@@ -70,15 +71,15 @@ def _adopted(site: Site, store: Store) -> Iterator[str]:
         )
 
 
-def _placements_of(population: str, placements: dict[str, PlacementFacts]) -> dict[str, PlacementFacts]:
-    return {name: facts for name, facts in placements.items() if facts.population == population}
+def _placements_of(population: str, placements: dict[str, PlacementSpec]) -> dict[str, PlacementSpec]:
+    return {name: spec for name, spec in placements.items() if spec.population == population}
 
 
-def _refuse_changes(store: Store, site: Site, known: dict[str, PlacementFacts]) -> None:
+def _refuse_changes(store: Store, site: Site, known: dict[str, PlacementSpec]) -> None:
     populations = {
-        name: facts
+        name: spec
         for name, written in store.populations().items()
-        if (facts := read(PopulationFacts, written)) is not None
+        if (spec := read(PopulationSpec, written)) is not None
     }
     wrong = list[str]()
     for table, told, before in (
@@ -95,26 +96,27 @@ def _refuse_changes(store: Store, site: Site, known: dict[str, PlacementFacts]) 
                 wrong.append(f"{table}.{name} was made with another {', '.join(fields)}.")
     if wrong:
         raise InvalidInput(
-            "What was promised to people does not change: give what is new another name, or say it as before.\n  "
+            "What was promised to users does not change: give what is new another name, or say it as before.\n  "
             + "\n  ".join(wrong)
         )
 
 
-def check_affordable(name: str, population: PopulationFacts, placements: dict[str, PlacementFacts]) -> None:
+def check_affordable(name: str, population: PopulationSpec, placements: dict[str, PlacementSpec]) -> None:
     """Refuse placements of a population that cannot be made, or cost more together than it may spend."""
     if not placements:
         return
     budget, costs = budget_of(population, next(iter(placements.values()))), list[Event]()
-    for placed, facts in placements.items():
-        if facts.visits != population.visits:
+    for placed, spec in placements.items():
+        if spec.max_rounds_per_user != population.max_rounds_per_user:
             raise InvalidInput(
-                f"placements.{placed} has visits = {facts.visits}, and populations.{name} protects {population.visits} "
-                "rounds of one user together: give both the same visits."
+                f"placements.{placed} has max_rounds_per_user = {spec.max_rounds_per_user}, and "
+                f"populations.{name} protects {population.max_rounds_per_user} "
+                "rounds of one user together: give both the same max_rounds_per_user."
             )
         try:
-            learner = made(facts, Ledger(budget).named(placed), lambda: 0.0, SeededCoins(0))
-            Elsewhere(learner)
-            costs += Heard(facts, Ledger(budget)).cost
+            learner = made(spec, Ledger(budget).named(placed), lambda: 0.0, SeededSource(0))
+            RemoteRounds(learner)
+            costs += Heard(spec, Ledger(budget)).cost
         except DiminuendoError as error:
             raise InvalidInput(f"placements.{placed} cannot be made: {error}") from error
         costs += [] if learner.policy.events is None else [learner.policy.events]

@@ -15,13 +15,13 @@ from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any, Protocol
 
 from diminuendo.service.accounts import Account
-from diminuendo.service.records import HeardNote, ItemsChanged, PlacementFacts, PublicMenu, read
+from diminuendo.service.records import HeardNote, ItemsChanged, PlacementSpec, PublicMenu, read
 from diminuendo.service.store import STORED_WITHIN, EventRow, LeaseRow, MenuRow, PlacementRow
 
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
 
-WELL, LATE, GONE = 15.0, 60.0, 3600.0
+WELL, DELAY, GONE = 15.0, 60.0, 3600.0
 """Seconds: until then somebody is well who said so, until then merely late, and then not expected any more."""
 POINTS = 400
 """Of how many moments it is remembered how many rounds had been handed out."""
@@ -69,9 +69,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Segment:
-    """People who are shown the same."""
+    """Users who are shown the same."""
 
-    people: tuple[str, ...]
+    users: tuple[str, ...]
     """Their types, in words."""
     slate: Slate
     own: Slate
@@ -83,7 +83,7 @@ class PlacementView:
     """What may be known of a placement."""
 
     row: PlacementRow
-    facts: PlacementFacts
+    spec: PlacementSpec
     history: list[Moment] = field(default_factory=list)
     """Menus that are or were in effect, in order."""
     menu: PublicMenu | None = None
@@ -106,7 +106,7 @@ class PlacementView:
 
     def named(self, item: int) -> str:
         """The shop's name of an item."""
-        return self.facts.items[item] if 0 <= item < len(self.facts.items) else f"item {item}"
+        return self.spec.items[item] if 0 <= item < len(self.spec.items) else f"item {item}"
 
     @property
     def slate(self) -> Slate:
@@ -126,7 +126,7 @@ class PlacementView:
     @property
     def over(self) -> bool:
         """Whether all rounds that it was made for are handed out."""
-        return self.facts.rounds is not None and self.rounds >= self.facts.rounds
+        return self.spec.rounds is not None and self.rounds >= self.spec.rounds
 
     @property
     def to_go(self) -> int:
@@ -169,7 +169,7 @@ class PlacementView:
 
     @property
     def segments(self) -> list[Segment]:
-        """Types of people with what they are shown, those that are shown the same together."""
+        """Types of users with what they are shown, those that are shown the same together."""
         menu = self.menu
         if menu is None or menu.kind not in ("types", "groups"):
             return []
@@ -183,17 +183,17 @@ class PlacementView:
             result.setdefault(row, []).append(words)
         whole = set(self.slate)
         made = [
-            Segment(tuple(people), row, tuple(item for item in row if item >= 0 and item not in whole))
-            for row, people in result.items()
+            Segment(tuple(users), row, tuple(item for item in row if item >= 0 and item not in whole))
+            for row, users in result.items()
         ]
-        return sorted(made, key=lambda one: -len(one.people))
+        return sorted(made, key=lambda one: -len(one.users))
 
     def next_menu(self, now: float) -> tuple[float | None, str]:
         """When the next menu takes effect at the earliest, if that is known, and why then."""
-        facts, menu = self.facts, self.menu
+        spec, menu = self.spec, self.menu
         if self.over:
             return None, "All planned rounds are assigned; one last menu may come."
-        wait = facts.deadline + STORED_WITHIN + facts.allowance
+        wait = spec.deadline + STORED_WITHIN + spec.allowance
         if menu is None:
             return None, "It comes when the trainer has created the learner."
         if menu.end is None or self.to_go:
@@ -203,7 +203,7 @@ class PlacementView:
                 f"It comes{rounds} at least {wait:,.0f} seconds after the last round that it learns from.",
             )
         earliest = max(now, self.last_expires + wait)
-        return math.ceil(earliest / facts.tick) * facts.tick, (
+        return math.ceil(earliest / spec.tick) * spec.tick, (
             "All rounds of this menu are assigned; feedback counts until the deadline."
         )
 
@@ -211,7 +211,7 @@ class PlacementView:
         """All types in words, in the order of their numbers: of each column first that nothing is known."""
         columns = [
             [f"{name} {value}" for value in (NOT_SAID, *values)]
-            for name, values in self.facts.contexts.items()
+            for name, values in self.spec.contexts.items()
         ]
         return [", ".join(values) for values in product(*columns)]
 
@@ -228,10 +228,10 @@ class Health:
 
     @property
     def state(self) -> str:
-        """`well`, `late` or `away`."""
-        if self.age is None or self.age > LATE + self.busy:
+        """`well`, `delay` or `away`."""
+        if self.age is None or self.age > DELAY + self.busy:
             return "away"
-        return "well" if self.age <= WELL + self.busy else "late"
+        return "well" if self.age <= WELL + self.busy else "delay"
 
 
 class Public:
@@ -250,7 +250,7 @@ class Public:
 
     def populations(self) -> dict[str, dict[str, Any]]:
         """By name, the facts of each."""
-        return {name: read(dict[str, Any], facts) or {} for name, facts in self._store.populations().items()}
+        return {name: read(dict[str, Any], spec) or {} for name, spec in self._store.populations().items()}
 
     def account(self, population: str) -> Account:
         """What the ledger of a population says."""
@@ -280,8 +280,8 @@ class Public:
     def health(self) -> list[Health]:
         """Trainers, then front ends: who was well, how long ago; of each kind those of the last hour, or the last."""
         beats, now = self._store.beats(), self.now()
-        facts = [read(PlacementFacts, row.facts) for row in self._store.placements()]
-        busy = max((each.allowance + each.tick for each in facts if each is not None), default=0.0)
+        spec = [read(PlacementSpec, row.spec) for row in self._store.placements()]
+        busy = max((each.allowance + each.tick for each in spec if each is not None), default=0.0)
         known = [Health(name, max(0.0, now - at), busy) for name, (at, _) in sorted(beats.items())]
         result = list[Health]()
         for kind in ("trainer", "front"):
@@ -305,9 +305,9 @@ class Public:
         """What is known of a placement, brought up to date; None where its facts cannot be read."""
         number = row.number
         if number not in self._views:
-            if (facts := read(PlacementFacts, row.facts)) is None:
+            if (spec := read(PlacementSpec, row.spec)) is None:
                 return None
-            self._views[number] = PlacementView(row, facts)
+            self._views[number] = PlacementView(row, spec)
             self._menus[number], self._lease[number] = [], 0
         view = self._views[number]
         for event in self._store.events(number, view.events[-1].seq if view.events else 0):

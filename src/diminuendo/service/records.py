@@ -15,16 +15,16 @@ LEASE_HOLDS, LEASE_LASTS = 0.5, 1.5
 Kind = Literal["one", "types", "rounds", "groups", "random"]
 
 
-class PopulationFacts(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a population was made with: the budget of people who are protected together. Public, and never changed."""
+class PopulationSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a population was made with: the budget of users who are protected together. Public, and never changed."""
 
     epsilon: float = 1.0
     delta: float = 1e-6
-    visits: int = 1
-    """How many rounds one person may have, in each placement."""
+    max_rounds_per_user: int = 1
+    """How many rounds one user may have, in each placement."""
 
 
-class PlacementFacts(Struct, frozen=True, forbid_unknown_fields=True):
+class PlacementSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """What a placement was made with. Public, and never changed."""
 
     population: str
@@ -32,15 +32,15 @@ class PlacementFacts(Struct, frozen=True, forbid_unknown_fields=True):
     """The shop's own names of the items; item a is the a-th of them."""
     slots: int
     feedback: Literal["full", "bandit", "click"]
-    people: int | None = None
-    """How many people it is made for; None where nobody knows. All of them have rounds, unless there is a sample."""
+    users: int | None = None
+    """How many users it is made for; None where nobody knows. All of them have rounds, unless there is a sample."""
     learner: str = "private"
     objective: str = "noisy-or"
     """With full feedback: what wishes mean together, a family that needs no parameters."""
     epsilon: float = 1.0
     """What it may spend of its population's budget, as the epsilon of a setting."""
     delta: float = 1e-6
-    visits: int = 1
+    max_rounds_per_user: int = 1
     contexts: dict[str, tuple[str, ...]] = {}
     """By column its values, listed beforehand."""
     private_contexts: bool = False
@@ -50,13 +50,13 @@ class PlacementFacts(Struct, frozen=True, forbid_unknown_fields=True):
     caps: tuple[tuple[tuple[str, ...], int], ...] = ()
     """Sets of items, and how many of each are shown at most."""
     retention: int | None = None
-    """For how many rounds people are kept at most, by learners that keep people; None: as long as they like."""
+    """For how many rounds users are kept at most, by learners that keep users; None: as long as they like."""
     sample: int = 1
-    """Of how many people one has a round and is learned from, by a public coin; all are served."""
+    """Of how many users one has a round and is learned from, by a public coin; all are served."""
     heard: float = 0.0
-    """The part of the population's budget, from 0 to 1, that is spent on saying how many people answer, about."""
-    answering: float = 1.0
-    """The share of people who answer at all; a guess that was not made from what these people say."""
+    """The part of the population's budget, from 0 to 1, that is spent on saying how many users answer, about."""
+    response_rate: float = 1.0
+    """The share of users who answer at all; a guess that was not made from what these users say."""
     deadline: float = 600.0
     """Seconds for which an answer counts after its slate was chosen."""
     per_second: float = 10.0
@@ -69,7 +69,7 @@ class PlacementFacts(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def rounds(self) -> int | None:
         """How many rounds it is made for: of everybody, or of the sample; None where nobody knows."""
-        return None if self.people is None else -(-self.people // self.sample)
+        return None if self.users is None else -(-self.users // self.sample)
 
     @property
     def hidden(self) -> bool:
@@ -80,10 +80,10 @@ class PlacementFacts(Struct, frozen=True, forbid_unknown_fields=True):
 class PlanQuestion(Struct, frozen=True, omit_defaults=True):
     """What a placement of these facts promises, and whether its population, if given, can pay for it and its others."""
 
-    facts: PlacementFacts
+    spec: PlacementSpec
     name: str = "planned"
-    population: PopulationFacts | None = None
-    others: dict[str, PlacementFacts] = {}
+    population: PopulationSpec | None = None
+    others: dict[str, PlacementSpec] = {}
 
 
 class HeardNote(Struct, frozen=True):
@@ -137,7 +137,7 @@ class PublicMenu(Struct, frozen=True, omit_defaults=True):
     """Whether it is said with what chance a slate was shown."""
     lists: Lists | None = None
     own: tuple[tuple[int, ...], ...] = ()
-    """By type (of kind groups: by group), what takes the place of what a person excludes, the best first."""
+    """By type (of kind groups: by group), what takes the place of what a user excludes, the best first."""
     ranking: tuple[int, ...] = ()
     """The same for everybody."""
     releases: int = 0
@@ -164,9 +164,9 @@ class Report(Struct, frozen=True, omit_defaults=True):
     used: int
     """How many of its rounds were shown, from the first on."""
     silent: tuple[int, ...] = ()
-    """Rounds among them whose people had all their visits before."""
+    """Rounds among them whose users had all their visits before."""
     types: tuple[int, ...] = ()
-    """The types of the people of these rounds, where contexts are public."""
+    """The types of the users of these rounds, where contexts are public."""
 
 
 class ItemsChanged(Struct, frozen=True):
@@ -207,7 +207,7 @@ class Said(Struct, frozen=True, array_like=True):
     shown: Shown
     wants: dict[int, float] | None = None
     """With full feedback: how much she wants which items, from 0 to 1."""
-    payoff: float | None = None
+    reward: float | None = None
     click: int | None = field(default=None)
     """The slot that was clicked first; None where nothing was."""
     padding: bytes = b""

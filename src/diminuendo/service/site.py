@@ -10,7 +10,7 @@
     serve = ["..."]
     operate = ["..."]
 
-    [populations.visitors]             # people who are protected together: one budget, one ledger
+    [populations.visitors]             # users who are protected together: one budget, one ledger
     epsilon = 1.0
 
     [placements.home]
@@ -18,7 +18,7 @@
     items = "items.txt"                # one name a line; or a list of names
     slots = 5
     feedback = "click"
-    people = 1_000_000                 # how many rounds it is made for
+    users = 1_000_000                 # how many rounds it is made for
     deadline = "60 s"                  # how long an answer counts
 
 Everything that is wrong with it is said at once, and nothing is started then.
@@ -41,7 +41,7 @@ from msgspec import Struct
 from diminuendo.errors import InvalidInput
 from diminuendo.service.api.keys import ROLES
 from diminuendo.service.api.unfit import unfit_placement, unfit_population
-from diminuendo.service.records import PlacementFacts, PopulationFacts
+from diminuendo.service.records import PlacementSpec, PopulationSpec
 
 STORE = "DIMINUENDO_STORE"
 """In the environment: the address of a store that is used instead of the site's own."""
@@ -50,7 +50,7 @@ DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|d)\s*")
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,59}")
 ENGINES, CLUSTER = ("here", "threads", "ray"), "ray://"
-"""Where people may be kept, as `engine_called` reads it; written down once more, because learners take long to load."""
+"""Where users may be kept, as `engine_called` reads it; written down once more, because learners take long to load."""
 DURATIONS = ("deadline", "tick", "allowance")
 
 
@@ -94,12 +94,12 @@ class Site:
     """Whether menus may be read without a key, as by browsers."""
     access: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
     """By role, the hashes of its keys."""
-    populations: dict[str, PopulationFacts] = field(default_factory=dict)
-    placements: dict[str, PlacementFacts] = field(default_factory=dict)
+    populations: dict[str, PopulationSpec] = field(default_factory=dict)
+    placements: dict[str, PlacementSpec] = field(default_factory=dict)
     front_store: str = field(default="", repr=False)
     """The same store, as front ends ask for it: with a role of their own."""
     engine: str = "here"
-    """Where trainers of this machine keep the people whom learners keep."""
+    """Where trainers of this machine keep the users whom learners keep."""
 
 
 def read_site(path: Path) -> Site:
@@ -119,18 +119,14 @@ def read_site(path: Path) -> Site:
     wrong = list[str]()
     host, port = _listens(top.listen, wrong)
     populations = {
-        name: facts
+        name: spec
         for name, told in top.populations.items()
-        if (facts := _facts(f"populations.{name}", name, told, PopulationFacts, wrong)) is not None
+        if (spec := _spec(f"populations.{name}", name, told, PopulationSpec, wrong)) is not None
     }
     placements = {
-        name: facts
+        name: spec
         for name, told in top.placements.items()
-        if (
-            facts := _facts(
-                f"placements.{name}", name, _told(told, path.parent, wrong), PlacementFacts, wrong
-            )
-        )
+        if (spec := _spec(f"placements.{name}", name, _told(told, path.parent, wrong), PlacementSpec, wrong))
         is not None
     }
     wrong += list(_unfit(top, populations, placements))
@@ -202,7 +198,7 @@ def _told(told: dict[str, Any], folder: Path, wrong: list[str]) -> dict[str, Any
     return result
 
 
-def _facts(place: str, name: str, told: dict[str, Any], kind: type[Any], wrong: list[str]) -> Any:
+def _spec(place: str, name: str, told: dict[str, Any], kind: type[Any], wrong: list[str]) -> Any:
     if not NAME.fullmatch(name):
         wrong.append(f"{place}: names are up to 40 small letters, digits, - and _.")
     try:
@@ -219,7 +215,7 @@ def _place(error: msgspec.ValidationError) -> str:
 
 
 def _unfit(
-    top: _Top, populations: dict[str, PopulationFacts], placements: dict[str, PlacementFacts]
+    top: _Top, populations: dict[str, PopulationSpec], placements: dict[str, PlacementSpec]
 ) -> Iterator[str]:
     """What does not fit together."""
     if top.front_store and not top.front_store.startswith("postgresql:"):
@@ -233,8 +229,8 @@ def _unfit(
     for role in top.access:
         if role not in ROLES:
             yield f"access: roles are {', '.join(ROLES)}; got {role!r}."
-    for name, facts in populations.items():
-        yield from (f"populations.{name}: {what}: {said}" for what, said in unfit_population(facts))
+    for name, spec in populations.items():
+        yield from (f"populations.{name}: {what}: {said}" for what, said in unfit_population(spec))
     for name, placed in placements.items():
         if placed.population not in top.populations:
             there = ", ".join(top.populations) or "none"

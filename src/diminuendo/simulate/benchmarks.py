@@ -15,9 +15,9 @@ from diminuendo.learners.base.replay import replay
 from diminuendo.learners.random_slates import RandomPolicy
 from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, start
 from diminuendo.offline import Bracket, Hindsight, SlateRules, greedy, optimum
-from diminuendo.randomness import SeededCoins
+from diminuendo.randomness import SeededSource
 from diminuendo.simulate.contexts import ContextBenchmarks, context_benchmarks
-from diminuendo.streams.people import People, Stream, shown_before
+from diminuendo.streams.users import Stream, Users, shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Items
 
 RANDOM_RUNS = 10
@@ -110,9 +110,9 @@ def benchmarks(
 
 
 def _random_learners(n_items: int, slots: int, rules: SlateRules | None) -> list[Learner]:
-    """Those whose payoff, on average, is that of chance."""
+    """Those whose reward, on average, is that of chance."""
     return [
-        Learner(RandomPolicy(Frame(RandomSlates.name, n_items, slots, coins=SeededCoins(seed)), rules))
+        Learner(RandomPolicy(Frame(RandomSlates.name, n_items, slots, rng=SeededSource(seed)), rules))
         for seed in range(RANDOM_RUNS)
     ]
 
@@ -138,13 +138,13 @@ def expert_regrets(stream: Stream, slates: Items) -> Floats:
     >>> import numpy as np
     >>> import diminuendo as dim
     >>> from diminuendo.simulate import expert_regrets
-    >>> users = dim.People(dim.NoisyOr(), [[1.0, 0.0], [1.0, 0.0]])
+    >>> users = dim.Users(dim.NoisyOr(), [[1.0, 0.0], [1.0, 0.0]])
     >>> expert_regrets(users, np.array([[1], [0]])).tolist()  # item 0 would have earned 2 of 2, and 1 was earned
     [0.5]
     """
     slots = slates.shape[1]
     totals, own = np.zeros((slots, stream.n_items)), np.zeros(slots)
-    if isinstance(stream, People):
+    if isinstance(stream, Users):
         buffer = new_gain_buffer(stream.n_items, stream.family.leaves)
         _add_up(stream.table, slates, np.empty(stream.largest_state), buffer, totals, own)
     else:

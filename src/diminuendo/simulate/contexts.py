@@ -1,13 +1,13 @@
 """What contexts do in a simulation: who is given them, learners that are kept apart, and what is found for each type.
 
-Where something is known of the people of a stream, learners that take contexts are given them. Two further names say
+Where something is known of the users of a stream, learners that take contexts are given them. Two further names say
 what to compare with:
 
     private-no-contexts    the same learner, which is told nothing
-    private-separate       one such learner for each type, which is told how many people of its type will come
+    private-separate       one such learner for each type, which is told how many users of its type will come
 
 Everybody is in the hands of one of the separate learners, so that together they promise what one of them does (parallel
-composition); but only where contexts are public: by a private one a person would choose who learns of her.
+composition); but only where contexts are public: by a private one a user would choose who learns of her.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from numpy.typing import NDArray
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import Learner, Setting, entry_for, make
 from diminuendo.learners.base.entry import AnyEntry
+from diminuendo.learners.base.feedback_window import NO_FEEDBACK_WINDOW
 from diminuendo.learners.base.menu import SlateByType
-from diminuendo.learners.base.patience import NO_PATIENCE
 from diminuendo.learners.base.replay import replay
 from diminuendo.offline import greedy_by_type, shuffled
-from diminuendo.randomness import SeededCoins
+from diminuendo.randomness import SeededSource
 from diminuendo.streams.contexts import UNKNOWN, Contexts
-from diminuendo.streams.people import People, Stream
+from diminuendo.streams.users import Stream, Users
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items, Progress
 
 NO_CONTEXTS, SEPARATE = "-no-contexts", "-separate"
 """Ends of names of learners, where contexts are simulated."""
 MOST_KEPT = 100
-"""For how many types, and values of a column, those of most people, it is kept what they were shown and earned."""
+"""For how many types, and values of a column, those of most users, it is kept what they were shown and earned."""
 
 
 def plain_name(name: str) -> str:
@@ -50,7 +50,7 @@ def entry_of(name: str, setting: Setting) -> AnyEntry:
 def comparison(
     names: list[str], setting: Setting, contexts: Contexts | None, *, at_once: bool = True
 ) -> list[str]:
-    """These learners, each private one followed by what to compare it with where something is known of people.
+    """These learners, each private one followed by what to compare it with where something is known of users.
 
     `at_once`: whether answers come at once; separate learners are simulated only then.
     """
@@ -73,15 +73,15 @@ def given(name: str, setting: Setting, contexts: Contexts | None) -> Setting:
         return replace(setting, contexts=contexts if entry_of(name, setting).takes_contexts else None)
     if contexts is None:
         raise InvalidInput(
-            f"{name} is for people of whom something is known; name their columns (--context on the command line, "
+            f"{name} is for users of whom something is known; name their columns (--context on the command line, "
             f"people.with_contexts(..)), or take {plain_name(name)}."
         )
     if name.endswith(SEPARATE) and contexts.private:
         raise InvalidInput(
-            f"{name} would not hide private contexts: by hers a person chooses which learner counts her. Take "
+            f"{name} would not hide private contexts: by hers a user chooses which learner counts her. Take "
             f"{plain_name(name)}, or make contexts public."
         )
-    if name.endswith(SEPARATE) and setting.patience != NO_PATIENCE:
+    if name.endswith(SEPARATE) and setting.feedback_window != NO_FEEDBACK_WINDOW:
         raise InvalidInput(f"{name} is simulated only where answers come at once; leave it or lateness out.")
     return setting
 
@@ -89,19 +89,19 @@ def given(name: str, setting: Setting, contexts: Contexts | None) -> Setting:
 def replay_separately(
     name: str,
     setting: Setting,
-    stream: People,
+    stream: Users,
     seed: int,
     progress: Progress | None = None,
-    persons: NDArray[Any] | None = None,
+    user_ids: NDArray[Any] | None = None,
 ) -> tuple[Items, Learner]:
-    """The slates of one learner for each type, and the one that most people met."""
+    """The slates of one learner for each type, and the one that most users met."""
     slates = np.full((len(stream), setting.slots), EMPTY_SLOT, dtype=np.int32)
     largest: tuple[int, Learner] | None = None
     for kind, rows in by_type(stream):
         alone = replace(setting, rounds=len(rows), contexts=None)
-        learner = make(plain_name(name), alone, coins=SeededCoins((seed << 32) + kind))
-        some = None if persons is None else persons[rows]
-        slates[rows] = replay(learner, stream[rows], setting.feedback, progress, persons=some)
+        learner = make(plain_name(name), alone, rng=SeededSource((seed << 32) + kind))
+        some = None if user_ids is None else user_ids[rows]
+        slates[rows] = replay(learner, stream[rows], setting.feedback, progress, user_ids=some)
         if largest is None or len(rows) > largest[0]:
             largest = len(rows), learner
     assert largest is not None
@@ -118,8 +118,8 @@ def by_type(stream: Stream) -> Iterator[tuple[int, Ints]]:
         yield int(came[number]), rows[number]
 
 
-def for_each_value(stream: Stream, payoffs: Floats, name: str) -> list[dict[str, Any]]:
-    """The mean payoff, under that name, of people who have each value of each column, the most frequent first.
+def for_each_value(stream: Stream, rewards: Floats, name: str) -> list[dict[str, Any]]:
+    """The mean reward, under that name, of users who have each value of each column, the most frequent first.
 
     None is the value of those of whom it is not known.
     """
@@ -129,12 +129,12 @@ def for_each_value(stream: Stream, payoffs: Floats, name: str) -> list[dict[str,
     result: list[dict[str, Any]] = []
     for column, numbers in zip(contexts.columns, contexts.values_of(types).T, strict=True):
         came, place, counts = np.unique(numbers, return_inverse=True, return_counts=True)
-        means = np.bincount(place, weights=payoffs) / counts
+        means = np.bincount(place, weights=rewards) / counts
         result += [
             {
                 "column": column.name,
                 "value": None if came[some] == UNKNOWN else column.values[came[some]],
-                "people": int(counts[some]),
+                "users": int(counts[some]),
                 name: float(means[some]),
             }
             for some in np.lexsort((came, -counts)).tolist()[:MOST_KEPT]
@@ -152,13 +152,13 @@ class ContextBenchmarks:
     types: int
     """How many types came."""
     greedy: float
-    """What greedy on the people of each type earns, per person."""
+    """What greedy on the users of each type earns, per user."""
     shuffled: float
     """The same with labels dealt out at random: what is chance in it."""
     shown: list[dict[str, Any]]
-    """For the most frequent types: context, people, greedy (what its slate earns, per person) and slate."""
+    """For the most frequent types: context, users, greedy (what its slate earns, per user) and slate."""
     values: list[dict[str, Any]]
-    """For the most frequent values of each column: column, value, people, and greedy as above."""
+    """For the most frequent values of each column: column, value, users, and greedy as above."""
 
     def as_json(self) -> dict[str, Any]:
         """As it is written to files."""
@@ -180,7 +180,7 @@ def context_benchmarks(stream: Stream, slots: int) -> ContextBenchmarks | None:
     shown = [
         {
             "context": contexts.said(kind),
-            "people": len(rows),
+            "users": len(rows),
             "greedy": result.slates[kind].value,
             "slate": list(result.slates[kind].slate),
         }
@@ -197,7 +197,7 @@ def context_benchmarks(stream: Stream, slots: int) -> ContextBenchmarks | None:
     )
 
 
-def for_each_type(stream: Stream, slates: Items, payoffs: Floats, learner: Learner | None) -> dict[str, Any]:
+def for_each_type(stream: Stream, slates: Items, rewards: Floats, learner: Learner | None) -> dict[str, Any]:
     """What a run showed to the most frequent types at the end, and what that earned; nothing where nothing is known.
 
     `learner`: the one that chose for everybody; None where each type had its own.
@@ -213,9 +213,9 @@ def for_each_type(stream: Stream, slates: Items, payoffs: Floats, learner: Learn
         shown.append(
             {
                 "context": contexts.said(kind),
-                "people": len(rows),
-                "payoff": float(payoffs[rows].mean()),
+                "users": len(rows),
+                "reward": float(rewards[rows].mean()),
                 "slate": [item for item in last.tolist() if item != EMPTY_SLOT],
             }
         )
-    return {"use": use, "shown": shown, "values": for_each_value(stream, payoffs, "payoff")}
+    return {"use": use, "shown": shown, "values": for_each_value(stream, rewards, "reward")}

@@ -1,7 +1,7 @@
-"""Hits a day: what private choice, hindsight, today's slate and chance earn from the people of one day.
+"""Hits a day: what private choice, hindsight, today's slate and chance earn from the users of one day.
 
 Numbers are means over the whole run, learning included. Privacy costs what `nonprivate` earns more than the private
-learner from the same people; where `nonprivate` was not run, hindsight stands in for it.
+learner from the same users; where `nonprivate` was not run, hindsight stands in for it.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ def hits_a_day(simulation: Simulation) -> list[Hits]:
         return []
     groups: dict[tuple[str, float | None], list[float]] = {}
     for run in simulation.results:
-        groups.setdefault((run.learner, run.asked_epsilon), []).append(run.mean_payoff)
-    people, base = day.people, simulation.benchmarks
+        groups.setdefault((run.learner, run.asked_epsilon), []).append(run.mean_reward)
+    users, base = day.users, simulation.benchmarks
     without = float(np.mean(groups.get(("nonprivate", None), base.greedy.value)))
 
-    def row(who: str, payoff: float, half: float = np.nan, *, private: bool = False) -> Hits:
-        cost = people * (without - payoff) if private else None
-        gain = None if today is None or who == TODAY else people * (payoff - today.value)
-        return Hits(who, people * payoff, people * half, cost, gain)
+    def row(who: str, reward: float, half: float = np.nan, *, private: bool = False) -> Hits:
+        cost = users * (without - reward) if private else None
+        gain = None if today is None or who == TODAY else users * (reward - today.value)
+        return Hits(who, users * reward, users * half, cost, gain)
 
     rows = [row(GREEDY, base.greedy.value)]
     for name in dict.fromkeys(("nonprivate", about)):
-        for (learner, asked), payoffs in groups.items():
+        for (learner, asked), rewards in groups.items():
             if learner == name:
                 who = name if asked is None else f"{name}, ε {asked:g}"
-                rows.append(row(who, *mean_and_band(payoffs), private=asked is not None))
+                rows.append(row(who, *mean_and_band(rewards), private=asked is not None))
     if today is not None:
         rows.append(row(TODAY, today.value))
     if about != "random":
@@ -76,7 +76,7 @@ def hits_table(simulation: Simulation, day: PerDay) -> tuple[list[str], list[lis
 def hits_said(simulation: Simulation, day: PerDay) -> str:
     """What the numbers are, in a few sentences."""
     said = (
-        f"For the {day.people:,.10g} users of a day, on average over the whole run, learning included; a reward of 1 "
+        f"For the {day.users:,.10g} users of a day, on average over the whole run, learning included; a reward of 1 "
         "counts as one."
     )
     if any(one.cost is not None for one in hits_a_day(simulation)):

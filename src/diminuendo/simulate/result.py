@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import diminuendo
-from diminuendo.learners.base.replay import as_lateness
+from diminuendo.learners.base.replay import as_delay
 from diminuendo.learners.health import NOT_AVAILABLE, State
 from diminuendo.offline import SlateRules
 from diminuendo.simulate.benchmarks import Benchmarks
@@ -26,7 +26,7 @@ from diminuendo.types import EMPTY_SLOT, FeedbackKind, Floats, Items
 NOTE = "Rewards and regret are for evaluation; they are not private."
 
 CURVE_POINTS = 400
-"""At how many rounds the payoff so far is kept."""
+"""At how many rounds the reward so far is kept."""
 
 SHOWN_ITEMS = 15
 SHOWN_STRETCHES = 60
@@ -87,12 +87,12 @@ class Result:
         Budget; None if the learner ignores it, so that one run serves all budgets.
     epsilon, delta : float, optional
         What is proved; None if nothing is.
-    mean_payoff : float
+    mean_reward : float
         Mean reward.
     regret_to_greedy : float
-        Greedy's mean reward in hindsight minus `mean_payoff`.
+        Greedy's mean reward in hindsight minus `mean_reward`.
     alpha_regret : float
-        (1 - 1/e) times the best fixed slate's mean reward minus `mean_payoff`. If the optimum is not proven, its
+        (1 - 1/e) times the best fixed slate's mean reward minus `mean_reward`. If the optimum is not proven, its
         upper bound stands for it.
     expert_regrets : list of float
         Regret of each slot (`expert_regrets`).
@@ -122,15 +122,15 @@ class Result:
     rounds: int
     feedback: FeedbackKind
     clicks: str
-    visits: int
-    late: str
-    answering: float
+    max_rounds_per_user: int
+    delay: str
+    response_rate: float
     seed: int
     asked_epsilon: float | None
     asked_delta: float | None
     epsilon: float | None
     delta: float | None
-    mean_payoff: float
+    mean_reward: float
     regret_to_greedy: float
     alpha_regret: float
     expert_regrets: list[float]
@@ -200,7 +200,7 @@ class Simulation:
     @property
     def waited(self) -> str:
         """Feedback delay and response rate in words; empty if all users responded at once."""
-        return as_lateness(self.results[0].late, self.results[0].answering).said()
+        return as_delay(self.results[0].delay, self.results[0].response_rate).said()
 
     @property
     def epsilons(self) -> list[float]:
@@ -233,8 +233,8 @@ class Simulation:
     def shares(self, runs: Sequence[Result]) -> Floats:
         """Return the mean rewards of runs as shares of greedy's; 1 if no user wants anything."""
         reference = self.benchmarks.greedy.value
-        payoffs = np.array([run.mean_payoff for run in runs], dtype=np.float64)
-        return payoffs / reference if reference > 0 else np.ones(len(runs))
+        rewards = np.array([run.mean_reward for run in runs], dtype=np.float64)
+        return rewards / reference if reference > 0 else np.ones(len(runs))
 
     def as_json(self) -> dict[str, Any]:
         """Return the simulation in the documented file format."""
@@ -278,9 +278,9 @@ def curve_rounds(rounds: int) -> list[int]:
     return [int(t) + 1 for t in np.unique(np.linspace(0, rounds - 1, CURVE_POINTS).astype(int))]
 
 
-def cumulative(payoffs: Floats) -> list[float]:
-    """The curve of a run: its payoff so far at each of `curve_rounds`."""
-    return [float(x) for x in np.cumsum(payoffs)[np.array(curve_rounds(len(payoffs))) - 1]]
+def cumulative(rewards: Floats) -> list[float]:
+    """The curve of a run: its reward so far at each of `curve_rounds`."""
+    return [float(x) for x in np.cumsum(rewards)[np.array(curve_rounds(len(rewards))) - 1]]
 
 
 def items_kept(slots: int) -> int:

@@ -1,4 +1,4 @@
-"""Where the budget went: for what a learner pays with its people's privacy, and who pays.
+"""Where the budget went: for what a learner pays with its users's privacy, and who pays.
 
 Read off what a learner says about itself before anybody comes: its events and its plan, all of it public. One record
 for each purpose:
@@ -6,9 +6,9 @@ for each purpose:
     {"what": "what each item is worth alone", "unit": "mu^2", "until": [80, 120, ...], "shares": [.89, .88, ...]}
 
 A round before round until[0] is charged shares[0] of what one round may cost, one after that and before until[1] is
-charged shares[1], and so on. Where everybody has one round, that is a share of the budget asked for; where a person may
+charged shares[1], and so on. Where everybody has one round, that is a share of the budget asked for; where a user may
 have several, they share the budget, and one round may cost only as much as leaves enough for the others. Shares are in
-the unit that the learner's accountant adds up, so that those of several purposes may be added: a person all of whose
+the unit that the learner's accountant adds up, so that those of several purposes may be added: a user all of whose
 rounds are charged 1 has paid the whole epsilon.
 """
 

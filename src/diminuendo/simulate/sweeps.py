@@ -16,10 +16,10 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners import Setting, learner_class, make
-from diminuendo.learners.base.patience import Patience, patience_in
-from diminuendo.learners.base.replay import Lateness, as_lateness
+from diminuendo.learners.base.feedback_window import FeedbackWindow, feedback_window_in
+from diminuendo.learners.base.replay import Delay, as_delay
 from diminuendo.offline.rules import SlateRules, as_rules
-from diminuendo.randomness import SeededCoins
+from diminuendo.randomness import SeededSource
 from diminuendo.simulate.contexts import given, plain_name
 from diminuendo.simulate.result import Simulation, Sweep
 from diminuendo.simulate.store import ResultStore
@@ -40,8 +40,8 @@ from diminuendo.simulate.workers import (
     one_by_one,
 )
 from diminuendo.streams.clicks import MODELS
-from diminuendo.streams.people import People, Stream
 from diminuendo.streams.per_day import PerDay
+from diminuendo.streams.users import Stream, Users
 from diminuendo.types import FEEDBACKS, FeedbackKind, Floats, Progress
 
 Tell = Callable[[str, int], Progress]
@@ -57,10 +57,10 @@ def sweep(
     learners: str | Sequence[str] = ("nonprivate", "random"),
     feedback: FeedbackKind = "full",
     delta: float = 1e-6,
-    visits: int = 1,
+    max_rounds_per_user: int = 1,
     clicks: str = "cascade",
-    late: str | int | Sequence[str | int] = 0,
-    answering: float = 1.0,
+    delay: str | int | Sequence[str | int] = 0,
+    response_rate: float = 1.0,
     retention: int | None = None,
     sample: int = 1,
     rules: SlateRules | None = None,
@@ -78,7 +78,7 @@ def sweep(
     Parameters
     ----------
     streams : Stream, or a sequence of these
-        Users, such as `People`.
+        Users, such as `Users`.
     slots : int or sequence of int
         Number of items in a slate.
     rounds : int or None, or a sequence of these, optional
@@ -93,7 +93,7 @@ def sweep(
     delta : float, default 1e-6
         0 for pure differential privacy.
     visits : int, default 1
-        How many rounds of one user count. Without `People.persons` every user comes once.
+        How many rounds of one user count. Without `Users.user_ids` every user comes once.
     clicks : {"cascade", "independent"}, default "cascade"
         Click model.
     late : int or str, or a sequence of these, default 0
@@ -155,7 +155,7 @@ def sweep(
     crowds = _several(streams, "stream")
     names = _several(learners, "learner; see `diminuendo learners`")
     budgets = _several(epsilons, "epsilon")
-    waits = [as_lateness(said, answering) for said in _several(late, "lateness")]
+    waits = [as_delay(said, response_rate) for said in _several(delay, "delay")]
     day = per_day if per_day is None or isinstance(per_day, PerDay) else PerDay(per_day)
     ruled = as_rules(rules)
     if ruled is not None and any(stream.contexts is not None for stream in crowds):
@@ -164,19 +164,19 @@ def sweep(
     for name in names:
         learner_class(plain_name(name), feedback)  # a wrong name is refused before any work is done
 
-    def patience_for(name: str, lateness: Lateness) -> Patience:
+    def feedback_window_for(name: str, delay: Delay) -> FeedbackWindow:
         takes = learner_class(plain_name(name), feedback).takes_sample
-        return patience_in(lateness.patience, sample if takes else 1)
+        return feedback_window_in(delay.feedback_window, sample if takes else 1)
 
-    def cell(number: int, people: Stream, k: int, lateness: Lateness) -> _Cell:
+    def cell(number: int, users: Stream, k: int, delay: Delay) -> _Cell:
         runs: list[Run] = []
-        stream_slice = sliced(number, people)
+        stream_slice = sliced(number, users)
         for name in names:
             # One that does not listen to budgets is asked for the default one, whatever budgets others are asked for.
             heeds = heeds_budget(name, feedback)
             asked = [(e, delta) for e in budgets] if heeds else [(Setting.epsilon, Setting.delta)]
             for e, d in asked:
-                sizes = people.n_items, k, stream_slice.rounds
+                sizes = users.n_items, k, stream_slice.rounds
                 setting = given(
                     name,
                     Setting(
@@ -184,25 +184,25 @@ def sweep(
                         feedback,
                         e,
                         d,
-                        visits,
-                        patience_for(name, lateness),
+                        max_rounds_per_user,
+                        feedback_window_for(name, delay),
                         rules=ruled,
                         retention=retention,
                         sample=sample,
                     ),
-                    people.contexts,
+                    users.contexts,
                 )
-                runs += [Run(stream_slice, name, seed, setting, how, lateness) for seed in numbers]
-        baseline = Baseline(stream_slice, _validate.slots(k, people.n_items), limit, ruled)
-        now = None if today is None else today_on(people, today, k)
-        return _Cell(describe(people), baseline, runs, now, day, ruled, retention, sample)
+                runs += [Run(stream_slice, name, seed, setting, how, delay) for seed in numbers]
+        baseline = Baseline(stream_slice, _validate.slots(k, users.n_items), limit, ruled)
+        now = None if today is None else today_on(users, today, k)
+        return _Cell(describe(users), baseline, runs, now, day, ruled, retention, sample)
 
     cells = [
-        cell(number, _first(stream, wanted), k, lateness)
+        cell(number, _first(stream, wanted), k, delay)
         for number, stream in enumerate(crowds)
         for k in _several(slots, "number of slots")
         for wanted in _several(rounds, "number of rounds")
-        for lateness in waits
+        for delay in waits
     ]
     with ResultStore(out) as store:
         store.load(_longest_first(cells))
@@ -227,10 +227,10 @@ def simulate(
     feedback: FeedbackKind = "full",
     epsilon: float | Sequence[float] = 1.0,
     delta: float = 1e-6,
-    visits: int = 1,
+    max_rounds_per_user: int = 1,
     clicks: str = "cascade",
-    late: str | int = 0,
-    answering: float = 1.0,
+    delay: str | int = 0,
+    response_rate: float = 1.0,
     retention: int | None = None,
     sample: int = 1,
     rules: SlateRules | None = None,
@@ -277,7 +277,7 @@ def simulate(
     >>> from diminuendo.simulate import simulate
     >>> from diminuendo.streams import taste_groups
     >>> found = simulate(taste_groups(300, 20, groups=4), slots=3, learners="random", seeds=2)
-    >>> [run.seed for run in found.results], found.benchmarks.greedy.value > found.results[0].mean_payoff
+    >>> [run.seed for run in found.results], found.benchmarks.greedy.value > found.results[0].mean_reward
     ([0, 1], True)
     """
     result = sweep(
@@ -288,10 +288,10 @@ def simulate(
         learners=learners,
         feedback=feedback,
         delta=delta,
-        visits=visits,
+        max_rounds_per_user=max_rounds_per_user,
         clicks=clicks,
-        late=[late],
-        answering=answering,
+        delay=[delay],
+        response_rate=response_rate,
         retention=retention,
         sample=sample,
         rules=rules,
@@ -314,11 +314,11 @@ def describe(stream: Stream) -> dict[str, Any]:
         "rounds": len(stream),
         "items": stream.n_items,
     }
-    if isinstance(stream, People):
+    if isinstance(stream, Users):
         if stream.labels is not None:
             result["labels"] = list(stream.labels)
-        if stream.persons is not None:
-            result["people"] = len(np.unique(stream.persons))
+        if stream.user_ids is not None:
+            result["users"] = len(np.unique(stream.user_ids))
         if stream.was_read is not None:
             result["read"] = stream.was_read.as_json()
         rows = stream.family.rows(stream.table, stream.n_items)
@@ -371,7 +371,7 @@ def _refuse_early(tasks: Sequence[Task]) -> None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # they are heard when the learner runs
-                make(plain_name(name), setting, coins=SeededCoins(0))
+                make(plain_name(name), setting, rng=SeededSource(0))
         except DiminuendoError as error:
             asked = f" at epsilon {setting.epsilon:g}" if heeds_budget(name, setting.feedback) else ""
             raise type(error)(f"{name}{asked}: {error}") from error
@@ -380,7 +380,7 @@ def _refuse_early(tasks: Sequence[Task]) -> None:
 def _longest_first(cells: Sequence[_Cell]) -> list[Task]:
     """Hindsight takes its time, and long runs take long: begun last, they would keep one worker up alone.
 
-    Runs on the same people come together, so that a worker has them at hand. Learners take turns, so that workers who
+    Runs on the same users come together, so that a worker has them at hand. Learners take turns, so that workers who
     begin at the same time do not compile the same one.
     """
     baselines = sorted((cell.baseline for cell in cells), key=lambda baseline: -baseline.size)
@@ -392,19 +392,19 @@ def _longest_first(cells: Sequence[_Cell]) -> list[Task]:
 
 
 def _first(stream: Stream, rounds: int | None) -> Stream:
-    """The first people of a stream, as many as `rounds` says."""
+    """The first users of a stream, as many as `rounds` says."""
     if len(stream) == 0:
         raise InvalidInput("The stream is empty; there is nobody to choose for.")
-    if stream.contexts is not None and not isinstance(stream, People):
+    if stream.contexts is not None and not isinstance(stream, Users):
         raise InvalidInput(
-            "Contexts of Python functions cannot be simulated; give people of a family instead."
+            "Contexts of Python functions cannot be simulated; give users of a family instead."
         )
     if rounds is None or rounds == len(stream):
         return stream
     _validate.positive_int(rounds, "rounds")
     if rounds > len(stream):
-        raise InvalidInput(f"The stream {stream.name} has {len(stream)} people; got rounds={rounds}.")
-    if not isinstance(stream, People):
+        raise InvalidInput(f"The stream {stream.name} has {len(stream)} users; got rounds={rounds}.")
+    if not isinstance(stream, Users):
         raise InvalidInput(
             "A stream of Python functions is used whole; pass fewer functions instead of rounds."
         )

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 BY_TYPE, SHUFFLED = "greedy by context", "  labels shuffled"
-"""Hindsight with a slate for each type of people, and with labels that say nothing."""
+"""Hindsight with a slate for each type of users, and with labels that say nothing."""
 TODAY = "today's slate"
 """The fixed slate that everybody is shown now."""
 MOST_NAMED = 6
 """Items of a rule that are named."""
 LITTLE = 0.02
-"""Where contexts know less, as a share of greedy's payoff, learners do not reach it."""
+"""Where contexts know less, as a share of greedy's reward, learners do not reach it."""
 
 
 def main_learner(simulation: Simulation) -> str:
@@ -52,15 +52,15 @@ def mean_and_band(values: ArrayLike) -> tuple[Any, Any]:
 
 
 def earned(runs: Sequence[Result], reference: float) -> list[str]:
-    """The payoff of runs, half the width of its interval, and of the reference the share of their mean and worst."""
-    payoffs = [run.mean_payoff for run in runs]
-    mean, half = mean_and_band(payoffs)
-    shares = [share_of(value, reference) for value in (mean, min(payoffs))]
+    """The reward of runs, half the width of its interval, and of the reference the share of their mean and worst."""
+    rewards = [run.mean_reward for run in runs]
+    mean, half = mean_and_band(rewards)
+    shares = [share_of(value, reference) for value in (mean, min(rewards))]
     return [f"{mean:.4f}", "" if np.isnan(half) else f"{half:.4f}", *shares]
 
 
 def speed(runs: Sequence[Result]) -> float:
-    """People per second of the median run."""
+    """Users per second of the median run."""
     return runs[0].rounds / max(1e-9, float(np.median([run.seconds for run in runs])))
 
 
@@ -70,9 +70,9 @@ def tables(sweep: Sweep) -> list[Table]:
 
 
 def comers(stream: Mapping[str, Any]) -> str:
-    """Who came: how many people, or how many rounds of them."""
+    """Who came: how many users, or how many rounds of them."""
     rounds = f"{stream['rounds']:,} "
-    return rounds + (f"rounds of {stream['people']:,} users" if "people" in stream else "users")
+    return rounds + (f"rounds of {stream['users']:,} users" if "users" in stream else "users")
 
 
 def as_table(simulation: Simulation) -> Table:
@@ -103,7 +103,7 @@ def as_table(simulation: Simulation) -> Table:
 
 
 def by_epsilon(simulation: Simulation) -> Table:
-    """What share of greedy's payoff each learner reaches with each epsilon, best first."""
+    """What share of greedy's reward each learner reaches with each epsilon, best first."""
     reference = simulation.benchmarks.greedy.value
     seeds = len({run.seed for run in simulation.results})
     table = _empty(
@@ -118,7 +118,7 @@ def by_epsilon(simulation: Simulation) -> Table:
         cells = []
         for epsilon in simulation.epsilons:
             runs = simulation.by_learner(epsilon)[name]
-            mean, half = mean_and_band([run.mean_payoff for run in runs])
+            mean, half = mean_and_band([run.mean_reward for run in runs])
             known = reference and not np.isnan(half)
             spread = f"±{half / reference:.3f}".replace("±0.", "±.") if known else ""
             cells.append(share_of(mean, reference) + spread)
@@ -222,7 +222,7 @@ def _empty(simulation: Simulation, caption: str) -> Table:
 
 def _best_first(simulation: Simulation) -> list[tuple[str, list[Result]]]:
     groups = simulation.by_learner()
-    return sorted(groups.items(), key=lambda group: -float(np.mean([run.mean_payoff for run in group[1]])))
+    return sorted(groups.items(), key=lambda group: -float(np.mean([run.mean_reward for run in group[1]])))
 
 
 def share_of(value: float, reference: float) -> str:

@@ -21,10 +21,10 @@ import diminuendo
 from diminuendo.errors import NoSignal
 from diminuendo.learners import LEARNERS, Setting, learner_class, make
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.replay import AT_ONCE, Lateness, replay
+from diminuendo.learners.base.replay import AT_ONCE, Delay, replay
 from diminuendo.objectives import FAMILIES
 from diminuendo.offline import ONE_MINUS_1_OVER_E, SlateRules
-from diminuendo.randomness import SeededCoins
+from diminuendo.randomness import SeededSource
 from diminuendo.simulate.benchmarks import (
     RANDOM_RUNS,
     Benchmarks,
@@ -34,7 +34,7 @@ from diminuendo.simulate.benchmarks import (
 from diminuendo.simulate.contexts import SEPARATE, entry_of, for_each_type, plain_name, replay_separately
 from diminuendo.simulate.result import Result, cumulative, most_shown
 from diminuendo.simulate.spending import spending
-from diminuendo.streams.people import People, Stream
+from diminuendo.streams.users import Stream, Users
 from diminuendo.types import FeedbackKind, Items, Progress
 
 PACKAGE = Path(diminuendo.__file__).parent
@@ -56,25 +56,25 @@ def code_version() -> str:
 
 @dataclass(frozen=True)
 class StreamSlice:
-    """The first `rounds` people of one of the streams of a sweep, on whom a task is done."""
+    """The first `rounds` users of one of the streams of a sweep, on whom a task is done."""
 
     stream: int
     """The stream's number in the sweep."""
     rounds: int
     fingerprint: str
-    """A hash of these people; "" for Python functions, which cannot be told from others."""
+    """A hash of these users; "" for Python functions, which cannot be told from others."""
     known: str = ""
     """A hash of what is known of each of them, and of how; "" where nothing is."""
     whose: str = ""
     """A hash of whose round each is; "" where everybody has one."""
 
-    def people(self, whole: Stream) -> Stream:
-        """The people themselves, of the whole stream."""
-        return whole[: self.rounds] if isinstance(whole, People) and self.rounds < len(whole) else whole
+    def users(self, whole: Stream) -> Stream:
+        """The users themselves, of the whole stream."""
+        return whole[: self.rounds] if isinstance(whole, Users) and self.rounds < len(whole) else whole
 
-    def key(self, *facts: object) -> str:
+    def key(self, *spec: object) -> str:
         """A name for everything that decides an outcome."""
-        said = (code_version(), self.fingerprint or self.stream, *facts)
+        said = (code_version(), self.fingerprint or self.stream, *spec)
         said += (self.known,) if self.known else ()
         return hashlib.sha256(repr(said).encode()).hexdigest()[:24]
 
@@ -88,27 +88,27 @@ class Run:
     seed: int
     setting: Setting
     clicks: str
-    """By which model people click; "" where clicks are not the feedback."""
-    lateness: Lateness = AT_ONCE
+    """By which model users click; "" where clicks are not the feedback."""
+    delay: Delay = AT_ONCE
 
     @property
     def key(self) -> str:
         """The name of the outcome, by which it is kept."""
         setting = self.setting
-        facts: tuple[object, ...] = ("run", self.learner, self.seed, setting, self.clicks, self.lateness)
+        spec: tuple[object, ...] = ("run", self.learner, self.seed, setting, self.clicks, self.delay)
         if setting.rules is not None or setting.exclusions:  # which are not in what a setting says of itself
-            facts += (setting.rules, setting.exclusions)
+            spec += (setting.rules, setting.exclusions)
         if setting.retention is not None or setting.sample > 1:
-            facts += ("kept", setting.retention, setting.sample)
+            spec += ("kept", setting.retention, setting.sample)
         if self.stream_slice.whose:  # baselines are the same, whoever comes
-            facts += (self.stream_slice.whose,)
+            spec += (self.stream_slice.whose,)
         # What a plugin does, its source says.
-        facts += tuple(filter(None, [LEARNERS.fingerprint(played_by(self.learner, setting.feedback))]))
-        return self.stream_slice.key(*facts)
+        spec += tuple(filter(None, [LEARNERS.fingerprint(played_by(self.learner, setting.feedback))]))
+        return self.stream_slice.key(*spec)
 
     @property
     def size(self) -> int:
-        """How many people will pass by."""
+        """How many users will pass by."""
         return self.stream_slice.rounds
 
     def work(self, stream: Stream, progress: Progress | None = None) -> Result:
@@ -118,7 +118,7 @@ class Run:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NoSignal)  # the result says so
             slates, learner, seconds = self._played(stream, progress)
-        payoffs, separate = stream.values(slates), self.learner.endswith(SEPARATE)
+        rewards, separate = stream.values(slates), self.learner.endswith(SEPARATE)
         promised, listens = learner.guarantee, heeds_budget(self.learner, feedback)
         private = isfinite(promised.epsilon)
         return Result(
@@ -131,42 +131,44 @@ class Run:
             rounds=self.size,
             feedback=feedback,
             clicks=self.clicks,
-            visits=setting.visits,
-            late=str(self.lateness),
-            answering=self.lateness.answering,
+            max_rounds_per_user=setting.max_rounds_per_user,
+            delay=str(self.delay),
+            response_rate=self.delay.response_rate,
             seed=self.seed,
             asked_epsilon=setting.epsilon if listens else None,
             asked_delta=setting.delta if listens else None,
             epsilon=promised.epsilon if private else None,
             delta=promised.delta if private else None,
-            mean_payoff=float(payoffs.mean()),
+            mean_reward=float(rewards.mean()),
             regret_to_greedy=nan,
             alpha_regret=nan,
             expert_regrets=expert_regrets(stream, slates).tolist(),
             seconds=seconds,
             guarantee=promised.as_json(),
-            curve=cumulative(payoffs),
+            curve=cumulative(rewards),
             shown=most_shown(slates, stream.n_items),
             spending=spending(learner),
             health=learner.health.state,
-            contexts=for_each_type(stream, slates, payoffs, None if separate else learner),
+            contexts=for_each_type(stream, slates, rewards, None if separate else learner),
         )
 
     def _played(self, stream: Stream, progress: Progress | None) -> tuple[Items, Learner, float]:
         """What everybody is shown, the learner, and the seconds that it took."""
         setting, feedback = self.setting, self.setting.feedback
-        # People want the same for every seed, but click with other click words.
+        # Users want the same for every seed, but click with other click words.
         met = stream.clicking(self.clicks, self.seed) if feedback == "click" else stream
         everybody = (
-            np.arange(len(stream)) if setting.visits > 1 and stream.persons is None else stream.persons
+            np.arange(len(stream))
+            if setting.max_rounds_per_user > 1 and stream.user_ids is None
+            else stream.user_ids
         )
         began = time.perf_counter()
-        if isinstance(met, People) and self.learner.endswith(SEPARATE):
+        if isinstance(met, Users) and self.learner.endswith(SEPARATE):
             slates, learner = replay_separately(self.learner, setting, met, self.seed, progress, everybody)
         else:
-            learner = make(plain_name(self.learner), setting, coins=SeededCoins(self.seed))
-            late = self.lateness.drawn(len(stream), self.seed)
-            slates = replay(learner, met, feedback, progress, persons=everybody, late=late)
+            learner = make(plain_name(self.learner), setting, rng=SeededSource(self.seed))
+            delay = self.delay.drawn(len(stream), self.seed)
+            slates = replay(learner, met, feedback, progress, user_ids=everybody, delay=delay)
         return slates, learner, time.perf_counter() - began
 
 
@@ -188,7 +190,7 @@ class Baseline:
 
     @property
     def size(self) -> int:
-        """How many people will pass by: those to whom random slates are shown."""
+        """How many users will pass by: those to whom random slates are shown."""
         return RANDOM_RUNS * self.stream_slice.rounds
 
     def work(self, stream: Stream, progress: Progress | None = None) -> Benchmarks:
@@ -217,19 +219,19 @@ def measured(result: Result, base: Benchmarks) -> Result:
     """The result with its regrets measured: the bounds on the optimum may be tighter than when it was kept."""
     return replace(
         result,
-        regret_to_greedy=base.greedy.value - result.mean_payoff,
-        alpha_regret=ONE_MINUS_1_OVER_E * base.optimum.upper - result.mean_payoff,
+        regret_to_greedy=base.greedy.value - result.mean_reward,
+        alpha_regret=ONE_MINUS_1_OVER_E * base.optimum.upper - result.mean_reward,
     )
 
 
-def sliced(number: int, people: Stream) -> StreamSlice:
-    """The slice that is all of these people, of the stream of that number."""
-    return StreamSlice(number, len(people), fingerprint(people), known_of(people), whose(people))
+def sliced(number: int, users: Stream) -> StreamSlice:
+    """The slice that is all of these users, of the stream of that number."""
+    return StreamSlice(number, len(users), fingerprint(users), known_of(users), whose(users))
 
 
 def fingerprint(stream: Stream) -> str:
     """A hash of the stream's name and of all in it that decides an outcome; "" for Python functions."""
-    if not isinstance(stream, People):
+    if not isinstance(stream, Users):
         return ""
     digest = hashlib.sha256(f"{stream.name} {stream.family_name} {stream.n_items} {len(stream)}".encode())
     _absorb(stream.table, digest)
@@ -238,7 +240,7 @@ def fingerprint(stream: Stream) -> str:
 
 
 def known_of(stream: Stream) -> str:
-    """A hash of what is known of the stream's people, and of how; "" where nothing is."""
+    """A hash of what is known of the stream's users, and of how; "" where nothing is."""
     if stream.contexts is None or stream.types is None:
         return ""
     digest = hashlib.sha256(repr(stream.contexts.config()).encode())
@@ -248,7 +250,7 @@ def known_of(stream: Stream) -> str:
 
 def whose(stream: Stream) -> str:
     """A hash of whose round each is; "" where everybody has one."""
-    return "" if stream.persons is None else hashlib.sha256(stream.persons.tobytes()).hexdigest()
+    return "" if stream.user_ids is None else hashlib.sha256(stream.user_ids.tobytes()).hexdigest()
 
 
 def _absorb(table: Any, digest: Any) -> None:
@@ -264,15 +266,15 @@ _compiled: set[tuple[str, str, bool, bool]] = set()
 
 
 def _compile(name: str, setting: Setting, stream: Stream) -> None:
-    """Meet one person first, once in every process, so that seconds are the learner's own."""
+    """Meet one user first, once in every process, so that seconds are the learner's own."""
     known = (
         played_by(name, setting.feedback),
         stream.family_name,
-        setting.visits > 1,
+        setting.max_rounds_per_user > 1,
         setting.contexts is not None,
     )
-    if isinstance(stream, People) and known not in _compiled:
+    if isinstance(stream, Users) and known not in _compiled:
         replay(
-            make(plain_name(name), setting, coins=SeededCoins(0)), stream[:1], setting.feedback, persons=[0]
+            make(plain_name(name), setting, rng=SeededSource(0)), stream[:1], setting.feedback, user_ids=[0]
         )
         _compiled.add(known)

@@ -1,6 +1,6 @@
 """Today: the slate that everybody is shown now, which a learner is to replace. It learns nothing and promises nothing.
 
-A slate is named as people name things: by names of items, or by their numbers.
+A slate is named as users name things: by names of items, or by their numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from diminuendo.errors import InvalidInput
-from diminuendo.streams.people import Stream
+from diminuendo.streams.users import Stream
 from diminuendo.types import Slate
 
 
@@ -22,17 +22,17 @@ class Today:
 
     slate: Slate
     value: float
-    """Its mean payoff, had everybody been shown it."""
+    """Its mean reward, had everybody been shown it."""
 
 
 def today_on(stream: Stream, given: Sequence[str | int], slots: int) -> Today:
-    """Today's slate, given by names or numbers of items, and what it would have earned from these people."""
+    """Today's slate, given by names or numbers of items, and what it would have earned from these users."""
     labels = getattr(stream, "labels", None)
     slate = tuple(item_called(name, labels, stream.n_items) for name in given)
     if len(slate) != slots:
         raise InvalidInput(
             f"today names {len(slate)} {'thing' if len(slate) == 1 else 'things'}, and {slots} are shown to each "
-            f"person. Name {slots}, or say with --slots that another number is shown."
+            f"user. Name {slots}, or say with --slots that another number is shown."
         )
     for place, item in enumerate(slate):
         if item in slate[:place]:

@@ -1,6 +1,6 @@
 """Workers: who does the tasks of a sweep. This process, processes on all cores (joblib), or a Ray cluster.
 
-All of them do the same: take a task, find its people, work. Outcomes come back in any order, and the caller alone
+All of them do the same: take a task, find its users, work. Outcomes come back in any order, and the caller alone
 writes them down. Streams travel packed; nothing else is shared. To processes on this machine they travel in a folder
 that only its owner may read, and not through pipes: a pipe holds little, and whoever fills one waits for ever for a
 reader that was killed.
@@ -34,7 +34,7 @@ from diminuendo._compile_progress import report_to, reported_by_workers
 from diminuendo._plugins import Carried
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.simulate.task import Found, StreamSlice, Task
-from diminuendo.streams.people import Stream
+from diminuendo.streams.users import Stream
 from diminuendo.types import Progress
 
 IDLE_SECONDS = 30
@@ -80,13 +80,13 @@ def packed(streams: Sequence[Stream]) -> list[bytes]:
         return [dumps(stream) for stream in streams]
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise InvalidInput(
-            f"These people cannot be sent to other processes ({error}); simulate them with jobs=1."
+            f"These users cannot be sent to other processes ({error}); simulate them with jobs=1."
         ) from error
 
 
 def one_by_one(tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress) -> Iterator[Outcome]:
     """In this process, which can tell how far a single run has come."""
-    cut = lru_cache(maxsize=1)(lambda stream_slice: stream_slice.people(streams[stream_slice.stream]))
+    cut = lru_cache(maxsize=1)(lambda stream_slice: stream_slice.users(streams[stream_slice.stream]))
     for task in tasks:
         yield do(task, cut(task.stream_slice), tick)
 
@@ -143,7 +143,7 @@ def _begin(parent: int, folder: str, compiling: Path) -> None:
 def _end_with(parent: int, folder: str) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
-    shutil.rmtree(folder, ignore_errors=True)  # what people want is not left lying about
+    shutil.rmtree(folder, ignore_errors=True)  # what users want is not left lying about
     os._exit(1)
 
 
@@ -174,7 +174,7 @@ def on_ray(
 def _do_there(task: Task, stream: bytes | Path, plugins: Carried) -> Outcome:
     """Do a task in a worker: `stream` is packed, or a file that holds it."""
     plugins.unpack()
-    return do(task, _people(task.stream_slice, stream))
+    return do(task, _users(task.stream_slice, stream))
 
 
 @lru_cache(maxsize=2)
@@ -185,5 +185,5 @@ def _unpacked(stream: bytes | Path) -> Stream:
 
 
 @lru_cache(maxsize=4)
-def _people(stream_slice: StreamSlice, stream: bytes | Path) -> Stream:
-    return stream_slice.people(_unpacked(stream))
+def _users(stream_slice: StreamSlice, stream: bytes | Path) -> Stream:
+    return stream_slice.users(_unpacked(stream))

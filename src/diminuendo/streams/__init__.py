@@ -1,4 +1,4 @@
-"""Streams: the people who arrive, in order; from memory, files, nowhere, or real life."""
+"""Streams: the users who arrive, in order; from memory, files, nowhere, or real life."""
 
 from typing import TYPE_CHECKING
 
@@ -7,10 +7,10 @@ from diminuendo.streams.baskets import read_baskets
 from diminuendo.streams.builtin import BUILTIN, msweb, open_stream
 from diminuendo.streams.contexts import Contexts
 from diminuendo.streams.files import read
-from diminuendo.streams.people import Functions, People, Stream
 from diminuendo.streams.places import from_places, grid
 from diminuendo.streams.read_as import ReadAs
 from diminuendo.streams.synthetic import adversary, drift, taste_groups
+from diminuendo.streams.users import Functions, Stream, Users
 from diminuendo.streams.was_read import ReadNote, WasRead
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ __all__ = [
     "BUILTIN",
     "Contexts",
     "Functions",
-    "People",
     "ReadAs",
     "ReadNote",
     "Stream",
+    "Users",
     "WasRead",
     "adversary",
     "drift",

@@ -1,9 +1,9 @@
-"""Baskets: text with one line per person, the items she took, as whole numbers.
+"""Baskets: text with one line per user, the items she took, as whole numbers.
 
     0 1 2
     1 3
 
-An empty line is a person who took nothing. The first item of a line may be taken for what was known of the person when
+An empty line is a user who took nothing. The first item of a line may be taken for what was known of the user when
 she came, and the others for what she wants. Files may be gzipped. They are read in pieces and parsed
 without a Python loop over lines, so that millions of baskets are a matter of seconds.
 """
@@ -26,7 +26,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.streams.contexts import UNKNOWN, Contexts, listed
-from diminuendo.streams.people import People
+from diminuendo.streams.users import Users
 from diminuendo.types import Ints, Progress
 
 ENTRY = "entry"
@@ -51,7 +51,7 @@ def read_baskets(
     entry: bool = False,
     private_context: bool = False,
     progress: Progress | None = None,
-) -> People:
+) -> Users:
     """Read users from text with one line per user: the items they took, as integers.
 
     Parameters
@@ -75,7 +75,7 @@ def read_baskets(
 
     Returns
     -------
-    People
+    Users
 
     Raises
     ------
@@ -90,59 +90,59 @@ def read_baskets(
     ...     path = pathlib.Path(folder) / "baskets.txt"
     ...     _ = path.write_text("0 1 2" + chr(10) * 2 + "1 3" + chr(10))
     ...     read_baskets(path, n_items=5)
-    <People: baskets, 3 people, 5 items, noisy-or>
+    <Users: baskets, 3 users, 5 items, noisy-or>
     """
     path = Path(path)
     lines: list[NDArray[np.int64]] = []
     items: list[NDArray[np.int64]] = []
-    n_people = 0
+    n_users = 0
     for piece in _pieces(path, progress):
-        line, item = _parse(piece, n_people)
+        line, item = _parse(piece, n_users)
         lines.append(line)
         items.append(item)
-        n_people += int(np.count_nonzero(np.frombuffer(piece, dtype=np.uint8) == NEWLINE))
-    person = np.concatenate([np.zeros(0, dtype=np.int64), *lines])
+        n_users += int(np.count_nonzero(np.frombuffer(piece, dtype=np.uint8) == NEWLINE))
+    user = np.concatenate([np.zeros(0, dtype=np.int64), *lines])
     column = np.concatenate([np.zeros(0, dtype=np.int64), *items])
-    if n_people == 0:
-        raise InvalidInput(f"{path.name} is empty: expected one line of item numbers per person.")
+    if n_users == 0:
+        raise InvalidInput(f"{path.name} is empty: expected one line of item numbers per user.")
     width = min(int(column.max(initial=-1)) + 1, MOST_ITEMS) if n_items is None else n_items
     if len(column) and column.max() >= width:
         bad = int(np.argmax(column >= width))
         raise InvalidInput(
-            f"{path.name}, line {person[bad] + 1}: an item is out of range; "
+            f"{path.name}, line {user[bad] + 1}: an item is out of range; "
             f"with {width} items they are numbered from 0 to {width - 1}."
         )
-    first = np.full(n_people, UNKNOWN, dtype=np.int64)
+    first = np.full(n_users, UNKNOWN, dtype=np.int64)
     backwards = slice(None, None, -1)  # of several, the one that is written last stays: the first of the line
-    first[person[backwards]] = column[backwards]
-    order = np.lexsort((column, person))
-    person, column = person[order], column[order]
-    twice = (np.diff(person) == 0) & (np.diff(column) == 0)
+    first[user[backwards]] = column[backwards]
+    order = np.lexsort((column, user))
+    user, column = user[order], column[order]
+    twice = (np.diff(user) == 0) & (np.diff(column) == 0)
     if twice.any():
         bad = int(np.argmax(twice))
-        raise InvalidInput(f"{path.name}, line {person[bad] + 1}: an item is there twice.")
-    starts = np.searchsorted(person, np.arange(n_people + 1))
-    rows = SparseRows(starts, column, np.full(len(column), value), (n_people, max(1, width)))
-    people = People(family or NoisyOr(), rows, name=name or path.name.split(".")[0])
-    return split_entry(people, first, private=private_context) if entry else people
+        raise InvalidInput(f"{path.name}, line {user[bad] + 1}: an item is there twice.")
+    starts = np.searchsorted(user, np.arange(n_users + 1))
+    rows = SparseRows(starts, column, np.full(len(column), value), (n_users, max(1, width)))
+    users = Users(family or NoisyOr(), rows, name=name or path.name.split(".")[0])
+    return split_entry(users, first, private=private_context) if entry else users
 
 
-def split_entry(people: People, entry: Ints, *, drawn: bool = False, private: bool = False) -> People:
-    """These people, each with one of the items she wants as her context, and only the others as what she wants.
+def split_entry(users: Users, entry: Ints, *, drawn: bool = False, private: bool = False) -> Users:
+    """These users, each with one of the items she wants as her context, and only the others as what she wants.
 
     `entry`: the item of each, UNKNOWN for those who want nothing. `drawn`: whether a coin said which, so that the
     column is symmetric (contexts.py); then all items are values of it, else those that occur.
     """
-    (matrix,) = (part.tocoo() for part in people.matrices)
+    (matrix,) = (part.tocoo() for part in users.matrices)
     kept = matrix.col != entry[matrix.row]
     places = matrix.row[kept], matrix.col[kept]
     rest = scipy.sparse.csr_array((matrix.data[kept], places), shape=matrix.shape)
     rest.sort_indices()
-    items = range(people.n_items)
-    names = [str(item) for item in items] if people.labels is None else _each_once(people.labels)
+    items = range(users.n_items)
+    names = [str(item) for item in items] if users.labels is None else _each_once(users.labels)
     values, numbers = (names, entry) if drawn else listed(ENTRY, entry, names)
     contexts = Contexts({ENTRY: values}, private=private, symmetric=[ENTRY] if drawn else ())
-    return people.with_rows((rest,), name=f"{people.name}-{ENTRY}").with_contexts(contexts, numbers)
+    return users.with_rows((rest,), name=f"{users.name}-{ENTRY}").with_contexts(contexts, numbers)
 
 
 def _each_once(labels: Sequence[str]) -> list[str]:

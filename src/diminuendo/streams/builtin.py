@@ -19,18 +19,18 @@ from diminuendo.objectives import FAMILIES, NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.streams.baskets import read_baskets, split_entry
 from diminuendo.streams.files import read
-from diminuendo.streams.people import People
 from diminuendo.streams.read_as import How, ReadAs
 from diminuendo.streams.synthetic import adversary, drift, taste_groups
+from diminuendo.streams.users import Users
 from diminuendo.types import Progress
 
 
-def msweb() -> People:
+def msweb() -> Users:
     """Return the stream of 32,711 visitors of a web site and the areas that each of them opened.
 
     Returns
     -------
-    People
+    Users
         Noisy-or with click probability 1; 294 items with labels, in the order of arrival.
 
     Notes
@@ -45,40 +45,40 @@ def msweb() -> People:
     --------
     >>> import diminuendo as dim
     >>> dim.msweb()
-    <People: msweb, 32,711 people, 294 items, noisy-or>
+    <Users: msweb, 32,711 users, 294 items, noisy-or>
     """
     data = resources.files("diminuendo.streams") / "data"
     with resources.as_file(data / "msweb.baskets.txt.gz") as path:
-        people = read_baskets(path, NoisyOr(), n_items=294, name="msweb")
+        users = read_baskets(path, NoisyOr(), n_items=294, name="msweb")
     with (data / "msweb.items.csv.gz").open("rb") as packed, gzip.open(packed, "rt") as text:
-        people.labels = tuple(row["name"] for row in csv.DictReader(text))
-    return people
+        users.labels = tuple(row["name"] for row in csv.DictReader(text))
+    return users
 
 
-def msweb_drift() -> People:
+def msweb_drift() -> Users:
     """The same visitors, but half way through the week all areas swap their names."""
     return drift(msweb())
 
 
-def msweb_entry() -> People:
+def msweb_entry() -> Users:
     """The same visitors; one area of each visit, by a fixed coin, is known beforehand, and the rest is what she wants.
 
     The context is called `entry`. Who opened one area only wants nothing more.
     """
-    people = msweb()
-    (areas,) = people.matrices
+    users = msweb()
+    (areas,) = users.matrices
     rng = np.random.default_rng([0, 77])
     lengths = np.diff(areas.indptr).tolist()
     picked = areas.indptr[:-1] + np.array([rng.integers(length) for length in lengths])
-    return split_entry(people, areas.indices[picked].astype(np.int64), drawn=True)
+    return split_entry(users, areas.indices[picked].astype(np.int64), drawn=True)
 
 
-def taste_labels() -> People:
+def taste_labels() -> Users:
     """Taste groups with two labels on everybody: `group`, right nine times in ten, and `chance`, which says nothing."""
     return taste_groups(right=0.9)
 
 
-BUILTIN = Table[Callable[[], People]](
+BUILTIN = Table[Callable[[], Users]](
     "stream",
     {
         "msweb": msweb,
@@ -115,7 +115,7 @@ def open_stream(
     n_items: int | None = None,
     progress: Progress | None = None,
     **how: Unpack[How],
-) -> People:
+) -> Users:
     """Open a stream by its built-in name or from a file.
 
     Parameters
@@ -135,7 +135,7 @@ def open_stream(
 
     Returns
     -------
-    People
+    Users
 
     Raises
     ------
@@ -156,11 +156,11 @@ def open_stream(
         return read(source, family, n_items=n_items, progress=progress, **how)
     read_as = ReadAs(**how)
     read_as.only_contexts(str(source))
-    people = BUILTIN[str(source)]().with_columns(read_as.contexts, private=read_as.private_context)
-    if n_items not in (None, people.n_items):
-        raise InvalidInput(f"{source} has {people.n_items} items; got n_items={n_items}.")
-    if family is None or family.name == people.family_name:
-        return people
-    made = People(family, people.matrices, people.n_items, name=people.name, labels=people.labels)
-    made.contexts, made.types = people.contexts, people.types
+    users = BUILTIN[str(source)]().with_columns(read_as.contexts, private=read_as.private_context)
+    if n_items not in (None, users.n_items):
+        raise InvalidInput(f"{source} has {users.n_items} items; got n_items={n_items}.")
+    if family is None or family.name == users.family_name:
+        return users
+    made = Users(family, users.matrices, users.n_items, name=users.name, labels=users.labels)
+    made.contexts, made.types = users.contexts, users.types
     return made

@@ -1,4 +1,4 @@
-"""Clicks: which slot a person clicks first, made up from what she feels about slates. For simulation only.
+"""Clicks: which slot a user clicks first, made up from what she feels about slates. For simulation only.
 
     cascade        she reads from the top and clicks in slot i with probability f(S_i) - f(S_(i-1)), where S_i are the
                    first i items: so she clicks within them with probability f(S_i), and what a slot adds is what it
@@ -7,7 +7,7 @@
 
 Her *click word* is one random word, which belongs to her and not to any learner. Given it, where she clicks is a
 function of the slate: so a simulation round by round and a compiled one see the same clicks, and two learners meet the
-same people.
+same users.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ NO_CLICK = -1
 """In an array of clicks: nothing was clicked."""
 
 
-def click_words_of(people: int, seed: int) -> Words:
-    """A random click word for each of `people` people."""
+def click_words_of(users: int, seed: int) -> Words:
+    """A random click word for each of `users` users."""
     words = np.random.Philox(np.random.SeedSequence([_validate.whole(seed, 0, None, "seed"), 0xC11C]))
-    return np.asarray(words.random_raw(people), dtype=np.uint64)
+    return np.asarray(words.random_raw(users), dtype=np.uint64)
 
 
-def first_click(person: Objective, slate: Slate, word: int, model: str) -> int | None:
-    """The position in `slate` that this person clicks first; None where she clicks nothing."""
+def first_click(user: Objective, slate: Slate, word: int, model: str) -> int | None:
+    """The position in `slate` that this user clicks first; None where she clicks nothing."""
     for position, item in enumerate(slate):
         if model == "cascade":
-            clicked = uniform(np.uint64(word)) < person.value(slate[: position + 1])
+            clicked = uniform(np.uint64(word)) < user.value(slate[: position + 1])
         else:
-            clicked = uniform(np.uint64(mixed(np.uint64(word), item))) < person.value((item,))
+            clicked = uniform(np.uint64(mixed(np.uint64(word), item))) < user.value((item,))
         if clicked:
             return position
     return None
@@ -62,19 +62,19 @@ def mixed(word: np.uint64, item: int) -> np.uint64:
 def click_all(
     table: Table, first: int, slates: Items, words: Words, independent: bool, state: Floats, out: Ints
 ) -> None:
-    """For each slate the position of the first click among its items, or NO_CLICK; from person `first` on."""
+    """For each slate the position of the first click among its items, or NO_CLICK; from user `first` on."""
     for j in range(slates.shape[0]):
-        person, word, position = first + j, words[first + j], 0
+        user, word, position = first + j, words[first + j], 0
         out[j] = NO_CLICK
-        start(table, person, state, 0)
+        start(table, user, state, 0)
         for item in slates[j]:
             if item == EMPTY_SLOT:
                 continue
             if independent:
-                start(table, person, state, 0)
-            add(table, person, state, 0, item)
+                start(table, user, state, 0)
+            add(table, user, state, 0, item)
             chance = uniform(mixed(word, item)) if independent else uniform(word)
-            if chance < value(table, person, state, 0):
+            if chance < value(table, user, state, 0):
                 out[j] = position
                 break
             position += 1

@@ -18,7 +18,7 @@ NUMBERS = "id no nr num number code key ref uuid guid hash"
 """What a name may end in that names somebody or something by a number."""
 LABELS = "name label title"
 SUBJECTS = {
-    "person": "person customer user client visitor member shopper buyer subscriber household account cust email",
+    "user": "user customer user client visitor member shopper buyer subscriber household account cust email",
     "item": "item sku product article asin isbn ean gtin upc stockcode film movie book song track title page url",
     "order": "order invoice basket cart transaction receipt purchaseid session visit",
     "value": "value rating stars score",
@@ -35,7 +35,7 @@ def _forms() -> Iterator[tuple[str, str]]:
     for role, subjects in SUBJECTS.items():
         endings = {"value": "", "quantity": "", "time": TIMES}.get(role, NUMBERS)
         bare = [""] if role != "time" else []
-        for words in (endings, LABELS if role in ("person", "item") else ""):
+        for words in (endings, LABELS if role in ("user", "item") else ""):
             each = [*(bare if words == endings else []), *words.split()]
             yield from ((role, subject + ending) for subject in subjects.split() for ending in each)
 
@@ -47,7 +47,7 @@ PLACES = {form: (role, place) for place, (role, form) in reversed(list(enumerate
 class Roles(NamedTuple):
     """The columns that were found for each part that a column can play; None where there is none."""
 
-    person: str
+    user: str
     item: str
     value: str | None
     time: str | None
@@ -55,7 +55,7 @@ class Roles(NamedTuple):
     quantity: str | None
     """How many were bought, where there is no value: rows with less than one are no wishes."""
     guessed: bool
-    """Whether person, item or value were guessed."""
+    """Whether user, item or value were guessed."""
 
     def all(self) -> list[str]:
         """Their names, each once."""
@@ -63,7 +63,7 @@ class Roles(NamedTuple):
 
 
 def tidied(header: Iterable[str]) -> list[str]:
-    """Names of columns as people would write them: without marks of encodings, and single blanks within."""
+    """Names of columns as users would write them: without marks of encodings, and single blanks within."""
     return [" ".join(str(name).replace("\ufeff", "").split()) for name in header]
 
 
@@ -104,14 +104,14 @@ def roles(read_as: ReadAs, header: Sequence[str], file: str) -> Roles:
         missing = [role for role, column in zip(COLUMNS[:2], named[:2], strict=True) if column is None]
     if missing:
         raise InvalidInput(_nowhere(missing, read_as.columns or COLUMNS, header, likely, file))
-    person, item, value = [*named, None][:3]
-    assert person is not None
+    user, item, value = [*named, None][:3]
+    assert user is not None
     assert item is not None
-    if len({person, item, value}) < 3:
+    if len({user, item, value}) < 3:
         raise InvalidInput(
-            f"{file}: person, item and value are three columns; got {', '.join(map(str, named))}."
+            f"{file}: user, item and value are three columns; got {', '.join(map(str, named))}."
         )
-    taken = (person, item, value)
+    taken = (user, item, value)
     time = likely.get("time") if read_as.time is None else _asked(read_as.time, "time", header, file)
     asked = read_as.asked_round
     order = likely.get("order")
@@ -125,7 +125,7 @@ def roles(read_as: ReadAs, header: Sequence[str], file: str) -> Roles:
         *COLUMNS[: len(list(filter(None, taken)))]
     ]
     return Roles(
-        person,
+        user,
         item,
         value,
         None if time in taken else time,
@@ -165,6 +165,6 @@ def _nowhere(
     pair += [likely["value"]] if "value" in likely else []
     return (
         f"{file} has no column {', '.join(missing)}; expected {','.join(expected)} and found {','.join(header)}.{hint} "
-        f"Name the columns of person, item and (if there is one) value: columns={tuple(pair)!r}, or on the command "
+        f"Name the columns of user, item and (if there is one) value: columns={tuple(pair)!r}, or on the command "
         f"line --columns {','.join(pair)!r}."
     )

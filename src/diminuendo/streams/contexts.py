@@ -20,11 +20,11 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.privacy.process_guard import asked, said_by
+from diminuendo.privacy.process_guard import asked, call_untrusted
 from diminuendo.types import Ints
 
 Context: TypeAlias = Mapping[str, Any] | Sequence[Any] | str | int | None
-"""What is known of one person: by the names of columns, or in their order; of a single column also the value alone."""
+"""What is known of one user: by the names of columns, or in their order; of a single column also the value alone."""
 
 OTHER = "other"
 """The value that stands for all that are not listed, where a column has it."""
@@ -180,7 +180,7 @@ class Contexts:
         InvalidInput
             If a public context is not listed. A private one never raises.
         """
-        ask = said_by if self.private else asked  # foreign objects may raise whatever they like
+        ask = call_untrusted if self.private else asked  # foreign objects may raise whatever they like
         given = ask(lambda: self._by_column(context)) or [(column, None) for column in self.columns]
         result = [self._checked(column, value) for column, value in given]
         return int(np.ravel_multi_index([number + 1 for number in result], self._shape))
@@ -211,10 +211,10 @@ class Contexts:
     def _checked(self, column: Column, value: Any) -> int:
         # Text of a whole number of thousands of digits is refused by Python, with an error.
         plain = value is None or type(value) is str or (type(value) is int and value.bit_length() < 64)
-        result = column.number(value) if plain else said_by(lambda: column.number(value))
+        result = column.number(value) if plain else call_untrusted(lambda: column.number(value))
         if result is None and not self.private:
             listed = ", ".join(column.values[:10]) + (", .." if len(column) > 10 else "")
-            given = said_by(lambda: repr(value))
+            given = call_untrusted(lambda: repr(value))
             raise InvalidInput(
                 f"{column.name} must be one of {listed}; got {given}. List {OTHER!r} among its values for all that "
                 "is not listed, or leave it out where it is not known."
@@ -244,7 +244,7 @@ class Contexts:
             numbers = table[:, None] if table.ndim == 1 else table
             if numbers.shape != (rounds, len(self.columns)):
                 raise InvalidInput(
-                    f"contexts must have a row for each of {rounds:,} people and a number for each of "
+                    f"contexts must have a row for each of {rounds:,} users and a number for each of "
                     f"{len(self.columns)} columns; got shape {table.shape}."
                 )
             listed = (numbers >= UNKNOWN) & (numbers < np.array(self.sizes))
@@ -252,13 +252,13 @@ class Contexts:
                 row, column = np.argwhere(~listed)[0]
                 raise InvalidInput(
                     f"The values of {self.columns[column].name} are numbered from 0 to {self.sizes[column] - 1}, and "
-                    f"{UNKNOWN} is not known; got {numbers[row, column]} for person {row}."
+                    f"{UNKNOWN} is not known; got {numbers[row, column]} for user {row}."
                 )
             digits = np.where(listed, numbers.astype(np.int64), UNKNOWN) + 1
             result: Ints = np.ravel_multi_index(tuple(digits.T), self._shape).astype(np.int64)
             return result
         if len(table) != rounds:
-            raise InvalidInput(f"contexts must have one for each of {rounds:,} people; got {len(table)}.")
+            raise InvalidInput(f"contexts must have one for each of {rounds:,} users; got {len(table)}.")
         return np.array([self.type_of(context) for context in table], dtype=np.int64)
 
     def values_of(self, types: Ints) -> Ints:
@@ -281,7 +281,7 @@ class Contexts:
         missing = [name for name in names if name not in known]
         if missing:
             raise InvalidInput(
-                f"Nothing called {', '.join(missing)} is known of these people; there is: {', '.join(known)}."
+                f"Nothing called {', '.join(missing)} is known of these users; there is: {', '.join(known)}."
             )
         symmetric = [name for name in names if known[name].symmetric]
         return Contexts({name: known[name].values for name in names}, private=private, symmetric=symmetric)

@@ -1,6 +1,6 @@
-"""Exclusions: what a person may not be shown, because she has it already or does not want it. Hers alone.
+"""Exclusions: what a user may not be shown, because she has it already or does not want it. Hers alone.
 
-For each person the numbers of some items, as `[[3, 4], [], [7]]`, or yes and no for all of them, one row per person, as
+For each user the numbers of some items, as `[[3, 4], [], [7]]`, or yes and no for all of them, one row per user, as
 an array or a scipy matrix. Names of items are no numbers, and are left out. What she excludes is used for her own slate
 and for nothing else, and nobody but her may learn it (docs/maths/rules.md). So nothing that she excludes is ever an
 error, which somebody else might see: what is no item is left out.
@@ -14,31 +14,31 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diminuendo.errors import InvalidInput
-from diminuendo.privacy.process_guard import said_by
+from diminuendo.privacy.process_guard import call_untrusted
 from diminuendo.types import Ints, Items
 
 READ = 16
-"""Of what one person excludes as much is read as all items would be, each said this often; what follows is left out."""
+"""Of what one user excludes as much is read as all items would be, each said this often; what follows is left out."""
 
 
 class Exclusions(NamedTuple):
-    """What some people exclude, for compiled code."""
+    """What some users exclude, for compiled code."""
 
     starts: Ints
-    """Where the items of each person begin, and, last, where they all end."""
+    """Where the items of each user begin, and, last, where they all end."""
     items: Items
-    """Rising, for each person, none twice."""
+    """Rising, for each user, none twice."""
 
     def __repr__(self) -> str:
         return "<Exclusions>"
 
-    def since(self, person: int) -> Exclusions:
-        """Of the people from that one on."""
-        return Exclusions(self.starts[person:], self.items) if len(self.items) else NONE
+    def since(self, user: int) -> Exclusions:
+        """Of the users from that one on."""
+        return Exclusions(self.starts[user:], self.items) if len(self.items) else NONE
 
-    def of(self, person: int) -> list[int]:
-        """What one person excludes."""
-        result: list[int] = self.items[self.starts[person] : self.starts[person + 1]].tolist()
+    def of(self, user: int) -> list[int]:
+        """What one user excludes."""
+        result: list[int] = self.items[self.starts[user] : self.starts[user + 1]].tolist()
         return result
 
 
@@ -46,29 +46,29 @@ NONE = Exclusions(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32))
 """Of nobody: where there are no exclusions."""
 
 
-def exclusions_of(given: Any, people: int, n_items: int) -> Exclusions:
-    """What each of `people` excludes: a list each, None for nobody, or an array or a scipy matrix of yes and no."""
+def exclusions_of(given: Any, users: int, n_items: int) -> Exclusions:
+    """What each of `users` excludes: a list each, None for nobody, or an array or a scipy matrix of yes and no."""
     if given is None:
         return NONE
     if hasattr(given, "tocsr") or (isinstance(given, np.ndarray) and given.dtype == np.bool_):
-        return _of_matrix(given, people, n_items)
-    if not hasattr(given, "__len__") or len(given) != people:
+        return _of_matrix(given, users, n_items)
+    if not hasattr(given, "__len__") or len(given) != users:
         many = len(given) if hasattr(given, "__len__") else type(given).__name__
-        raise InvalidInput(f"exclude must have items for each of {people:,} people; got {many}.")
+        raise InvalidInput(f"exclude must have items for each of {users:,} users; got {many}.")
     rows = [_items(each, n_items) for each in given]
     starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     return Exclusions(starts, np.concatenate([*rows, NONE.items]))
 
 
-def _of_matrix(given: Any, people: int, n_items: int) -> Exclusions:
-    if given.shape != (people, n_items):
+def _of_matrix(given: Any, users: int, n_items: int) -> Exclusions:
+    if given.shape != (users, n_items):
         raise InvalidInput(
-            f"exclude must have a row for each of {people:,} people and a column for each of {n_items:,} items; "
+            f"exclude must have a row for each of {users:,} users and a column for each of {n_items:,} items; "
             f"got shape {given.shape}."
         )
     if isinstance(given, np.ndarray):
         whose, items = np.nonzero(given)
-        return Exclusions(np.searchsorted(whose, np.arange(people + 1)), items.astype(np.int32))
+        return Exclusions(np.searchsorted(whose, np.arange(users + 1)), items.astype(np.int32))
     rows = given.tocsr(copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
@@ -77,7 +77,7 @@ def _of_matrix(given: Any, people: int, n_items: int) -> Exclusions:
 
 
 def _items(given: Any, n_items: int) -> Items:
-    """What one person excludes, as far as it is items. Nothing is refused: foreign objects may raise what they like."""
+    """What one user excludes, as far as it is items. Nothing is refused: foreign objects may raise what they like."""
     result = set[int]()
 
     def read() -> None:
@@ -91,5 +91,5 @@ def _items(given: Any, n_items: int) -> Items:
             if number and 0 <= item < n_items and item == int(item):
                 result.add(int(f"{int(item)}"))  # a plain number, whatever else it can do
 
-    said_by(read)
+    call_untrusted(read)
     return np.array(sorted(item for item in result if item < n_items), dtype=np.int32)

@@ -14,8 +14,8 @@ from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.objectives.rows import Matrix
 from diminuendo.streams.baskets import ENTRY, read_baskets
-from diminuendo.streams.people import People
 from diminuendo.streams.read_as import How, ReadAs
+from diminuendo.streams.users import Users
 from diminuendo.types import Progress
 
 JSON = (".json", ".jsonl", ".ndjson")
@@ -30,7 +30,7 @@ def read(
     n_items: int | None = None,
     progress: Progress | None = None,
     **how: Unpack[How],
-) -> People:
+) -> Users:
     """Read a stream from a file; the name says which kind.
 
     Parameters
@@ -45,14 +45,14 @@ def read(
         Called with numbers of bytes or rows just read.
     **how
         How rows are read, by name: `columns`, `scale`, `time`, `round`, `keep_last`, `skip_bad`, `ignore_case`,
-        `people_without` (see `ReadAs`). Columns that are not named are guessed by their headers. `context` names
+        `users_without` (see `ReadAs`). Columns that are not named are guessed by their headers. `context` names
         what was known of users when they arrived, as "country,device" or ["country", "time:hour"]: columns of rows;
         `entry`, the first item of a line, of baskets; and, for baskets and `.npz`, columns of the table
         NAME.contexts.csv beside the file. `private_context` makes them private.
 
     Returns
     -------
-    People
+    Users
         `was_read` says what was found in rows.
 
     Raises
@@ -69,7 +69,7 @@ def read(
     >>> import pathlib, tempfile
     >>> from diminuendo import read
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "visits.txt"
+    ...     path = pathlib.Path(folder) / "max_rounds_per_user.txt"
     ...     _ = path.write_text("0 1 2" + chr(10) + "1 3" + chr(10))
     ...     read(path).values((1,)).tolist()
     [1.0, 1.0]
@@ -89,29 +89,29 @@ def read(
         if path.name.endswith((".txt", ".txt.gz")):
             read_as.only_contexts("baskets")
             entry = ENTRY in names
-            people = read_baskets(
+            users = read_baskets(
                 path, family, n_items=n_items, entry=entry, private_context=private, progress=progress
             )
-            return _with_contexts(path, people, names, private)
+            return _with_contexts(path, users, names, private)
         if path.name.endswith(".npz"):
             read_as.only_contexts("a matrix")
-            people = People(family or NoisyOr(), _matrix(path), n_items, name=path.stem)
+            users = Users(family or NoisyOr(), _matrix(path), n_items, name=path.stem)
             if progress:
                 progress(path.stat().st_size)
-            return _with_contexts(path, people, names, private)
+            return _with_contexts(path, users, names, private)
         raise InvalidInput(f"{path.name}: expected a file that ends in {', '.join(SUFFIXES)}.")
     except InvalidInput as error:
         raise InvalidInput(str(error) if path.name in str(error) else f"{path.name}: {error}") from error
 
 
-def _with_contexts(path: Path, people: People, names: Sequence[str], private: bool) -> People:
-    """These people, and what the table beside their file says of them."""
-    there = () if people.contexts is None else [column.name for column in people.contexts.columns]
+def _with_contexts(path: Path, users: Users, names: Sequence[str], private: bool) -> Users:
+    """These users, and what the table beside their file says of them."""
+    there = () if users.contexts is None else [column.name for column in users.contexts.columns]
     if further := [name for name in names if name not in there]:
         from diminuendo.streams.rows import with_table_beside  # here: duckdb takes its time to load
 
-        people = with_table_beside(path, people, further, private=private)
-    return people.with_columns(names, private=private)
+        users = with_table_beside(path, users, further, private=private)
+    return users.with_columns(names, private=private)
 
 
 def _matrix(path: Path) -> Matrix:
@@ -123,5 +123,5 @@ def _matrix(path: Path) -> Matrix:
             f"{path.name} is not a scipy sparse matrix; write one with scipy.sparse.save_npz(path, matrix)."
         ) from error
     if len(matrix.shape) != 2:
-        raise InvalidInput(f"{path.name}: expected a matrix with a row per person; got shape {matrix.shape}.")
+        raise InvalidInput(f"{path.name}: expected a matrix with a row per user; got shape {matrix.shape}.")
     return matrix

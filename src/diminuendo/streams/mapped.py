@@ -1,7 +1,7 @@
 """Users of a file larger than memory: their table lies in files on disk, which are mapped and not read.
 
 Compiled code walks such a table as any other, and the system keeps in memory what is in use. So everything that takes
-`People` takes these, with the same results.
+`Users` takes these, with the same results.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from diminuendo._sparse import SparseRows
 from diminuendo.objectives.family import Family, blank_table
-from diminuendo.streams.people import People
 from diminuendo.streams.pieces import Pieces
+from diminuendo.streams.users import Users
 
 KINDS = {"starts": np.int64, "columns": np.int32, "values": np.float64}
 """The arrays of each part of a table, and what is in them."""
@@ -28,22 +28,22 @@ TOGETHER = 1 << 12
 """Users who are in memory at a time while the table is written."""
 
 
-class MappedPeople(People):
-    """People whose rows are files in a folder. Pickled, they are the name of that folder."""
+class MappedUsers(Users):
+    """Users whose rows are files in a folder. Pickled, they are the name of that folder."""
 
     def __init__(
         self,
         family: Family,
         n_items: int,
         folder: str,
-        people: int,
+        users: int,
         *,
         name: str,
         labels: Sequence[str] | None,
     ) -> None:
         nobody = family.rows(blank_table(family, n_items), n_items)
         super().__init__(family, tuple(nobody), n_items, name=name, labels=labels)
-        self._folder, self._length = folder, people
+        self._folder, self._length = folder, users
         self._map()
 
     def _map(self) -> None:
@@ -63,7 +63,7 @@ class MappedPeople(People):
         self._map()
 
 
-def out_of_core(path: str | Path, family: Family | None = None, **how: Any) -> MappedPeople:
+def out_of_core(path: str | Path, family: Family | None = None, **how: Any) -> MappedUsers:
     """Map the users of a Parquet file that is larger than memory.
 
     Parameters
@@ -77,11 +77,11 @@ def out_of_core(path: str | Path, family: Family | None = None, **how: Any) -> M
 
     Returns
     -------
-    People
+    Users
         Their table is written to a temporary folder (TMPDIR), 12 bytes for each row of the file. The folder is readable
         by its owner alone and is removed with the users.
     """
-    pieces = Pieces(path, family, people=TOGETHER, **how)
+    pieces = Pieces(path, family, users=TOGETHER, **how)
     folder = Path(tempfile.mkdtemp(prefix="diminuendo-"))
     with ExitStack() as stack:
         ends = dict[int, int]()
@@ -99,11 +99,11 @@ def out_of_core(path: str | Path, family: Family | None = None, **how: Any) -> M
                 starts = rows.indptr[1:] + ends[part] if part in ends else rows.indptr
                 append(part, starts, rows.indices, rows.data)
                 ends[part] = int(starts[-1])
-    people = MappedPeople(
-        piece.family, piece.n_items, str(folder), pieces.people, name=piece.name, labels=pieces.labels
+    users = MappedUsers(
+        piece.family, piece.n_items, str(folder), pieces.users, name=piece.name, labels=pieces.labels
     )
-    weakref.finalize(people, shutil.rmtree, folder, ignore_errors=True)
-    return people
+    weakref.finalize(users, shutil.rmtree, folder, ignore_errors=True)
+    return users
 
 
 def _mapped(path: Path, kind: Any) -> NDArray[Any]:

@@ -1,6 +1,6 @@
-"""People along a growing slate, of whom only those are asked whom an item moves, for releases over many people.
+"""Users along a growing slate, of whom only those are asked whom an item moves, for releases over many users.
 
-What others would gain is what they would have gained before. As in walks.py people are some of one table, or a Python
+What others would gain is what they would have gained before. As in walks.py users are some of one table, or a Python
 function; what an item that joins would make of them is kept apart until it has joined.
 """
 
@@ -17,7 +17,7 @@ from diminuendo._numba import inline, kernel
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import GainBuffer, Table, add, gains, start
-from diminuendo.objectives.person import largest_state
+from diminuendo.objectives.user import largest_state
 from diminuendo.streams.walks import (
     TOGETHER,
     Room,
@@ -29,24 +29,24 @@ from diminuendo.streams.walks import (
     walkers_of,
     write_gains,
 )
-from diminuendo.sums.chains.people.answers import Moved
+from diminuendo.sums.chains.users.answers import Moved
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
 
 class TableWalk:
-    """Some people of one table along a growing slate, of whom only those are asked whom an item moves.
+    """Some users of one table along a growing slate, of whom only those are asked whom an item moves.
 
-    Where columns are items and people lie side by side, they are found by looking for the item among the columns: it
-    moves nobody else. `starts` and `items`: their entries, a slice per person; they may lie in the midst of others.
+    Where columns are items and users lie side by side, they are found by looking for the item among the columns: it
+    moves nobody else. `starts` and `items`: their entries, a slice per user; they may lie in the midst of others.
     """
 
-    def __init__(self, room: Room, people: Segment, starts: Ints, items: NDArray[Any]) -> None:
-        if len(starts) != len(people) + 1:  # compiled code trusts that they fit each other
-            raise InvalidInput(f"There are entries of {len(starts) - 1} people, and {len(people)} people.")
-        if people.family is None:
-            raise InvalidInput("These people are of no table.")
-        self._room, self._people, self._starts, self._items = room, people, starts, items
-        self._family = people.family
+    def __init__(self, room: Room, users: Segment, starts: Ints, items: NDArray[Any]) -> None:
+        if len(starts) != len(users) + 1:  # compiled code trusts that they fit each other
+            raise InvalidInput(f"There are entries of {len(starts) - 1} users, and {len(users)} users.")
+        if users.family is None:
+            raise InvalidInput("These users are of no table.")
+        self._room, self._users, self._starts, self._items = room, users, starts, items
+        self._family = users.family
         self._walk: Walkers | None = None
 
     def __repr__(self) -> str:
@@ -55,8 +55,8 @@ class TableWalk:
     def moved_by(self, joining: Ints, types: NDArray[Any]) -> Iterator[Moved]:
         """Whom her item moves, some after the others; `joining`: of each type, EMPTY_SLOT for none."""
         if self._walk is None:
-            self._walk = self._people.walkers()
-        walk, (buffer, gained) = self._walk, self._room.taken(self._people)
+            self._walk = self._users.walkers()
+        walk, (buffer, gained) = self._walk, self._room.taken(self._users)
         for who in self._may_move(joining, types):
             sizes = walk.at[who + 1] - walk.at[who]
             at = np.concatenate([[0], np.cumsum(sizes)])
@@ -72,10 +72,10 @@ class TableWalk:
 
     def _may_move(self, joining: Ints, types: NDArray[Any]) -> Iterator[Ints]:
         """Everybody whom it may move, not too many at a time."""
-        rows, first = self._people.rows, int(joining[0])
+        rows, first = self._users.rows, int(joining[0])
         same = first != EMPTY_SLOT and bool((joining == first).all())
-        if same and isinstance(rows, range) and _columns_are_items(self._people):
-            (result,) = self._family.rows(self._people.table, self._room.n_items)
+        if same and isinstance(rows, range) and _columns_are_items(self._users):
+            (result,) = self._family.rows(self._users.table, self._room.n_items)
             low = rows.start
             while low < rows.stop:
                 who = np.empty(min(TOGETHER, rows.stop - low), dtype=np.int64)
@@ -93,14 +93,14 @@ class TableWalk:
             _go_on(self._walk, *further)
 
     def around(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
-        """What people would gain around a slate: those who want nothing of it gain the same without any item."""
-        rows, buffers = np.asarray(self._people.rows), self._room.taken(self._people)
+        """What users would gain around a slate: those who want nothing of it gain the same without any item."""
+        rows, buffers = np.asarray(self._users.rows), self._room.taken(self._users)
         for low in range(0, len(rows), TOGETHER):
             many = min(TOGETHER, len(rows) - low)
             cares = self._care(slate, low, many)
             others = low + np.flatnonzero(~cares)
             if len(others):
-                walk = walkers_of(self._people.table, rows[others])
+                walk = walkers_of(self._users.table, rows[others])
                 begins = np.concatenate([[0], np.cumsum(self._starts[others + 1] - self._starts[others])])
                 out = np.empty((1, begins[-1]))
                 beginnings = self._starts[others], self._starts[others + 1]
@@ -109,17 +109,17 @@ class TableWalk:
             who = low + np.flatnonzero(cares)
             if len(who):
                 starts, items = _side_by_side(self._starts, self._items, who)
-                some = replace(self._people, rows=rows[who])
+                some = replace(self._users, rows=rows[who])
                 for first, result in gains_around(self._room, [some], starts, items, slate):
                     yield who[first : first + TOGETHER], result
 
     def _care(self, slate: Sequence[int], low: int, many: int) -> NDArray[np.bool_]:
-        """Who, of `many` people from number `low` on, may want something of a slate."""
-        cares, rows = np.ones(many, dtype=np.bool_), self._people.rows
-        if isinstance(rows, range) and _columns_are_items(self._people):
+        """Who, of `many` users from number `low` on, may want something of a slate."""
+        cares, rows = np.ones(many, dtype=np.bool_), self._users.rows
+        if isinstance(rows, range) and _columns_are_items(self._users):
             marks = np.zeros(self._room.n_items, dtype=np.bool_)
             marks[[item for item in slate if item != EMPTY_SLOT]] = True
-            (result,) = self._family.rows(self._people.table, self._room.n_items)
+            (result,) = self._family.rows(self._users.table, self._room.n_items)
             _want(result.indptr, result.indices, marks, rows.start + low, cares)
         return cares
 
@@ -168,32 +168,32 @@ class FunctionWalk:
             yield np.zeros(1, dtype=np.int64), result
 
 
-def _columns_are_items(people: Segment) -> bool:
+def _columns_are_items(users: Segment) -> bool:
     """Whether an item that is not among somebody's columns is nothing to her."""
-    family = people.family
+    family = users.family
     return family is not None and family.leaves == 1 and family.columns_are_items
 
 
 def _side_by_side(starts: Ints, items: NDArray[Any], who: Ints) -> tuple[Ints, NDArray[Any]]:
-    """The entries of some people, one after the other."""
+    """The entries of some users, one after the other."""
     lengths = starts[who + 1] - starts[who]
     begins = np.concatenate([[0], np.cumsum(lengths)])
     return begins, items[np.arange(begins[-1]) + np.repeat(starts[who] - begins[:-1], lengths)]
 
 
-def as_in_their_rows(people: Segment, n_items: int) -> SparseRows | None:
-    """The rows of their table, where people lie side by side and say just that of items by themselves; else None."""
-    family, rows = people.family, people.rows
-    if family is None or not isinstance(rows, range) or not _columns_are_items(people):
+def as_in_their_rows(users: Segment, n_items: int) -> SparseRows | None:
+    """The rows of their table, where users lie side by side and say just that of items by themselves; else None."""
+    family, rows = users.family, users.rows
+    if family is None or not isinstance(rows, range) or not _columns_are_items(users):
         return None
-    (result,) = family.rows(people.table, n_items)
-    state = np.empty(largest_state(people.table, rows.start, rows.stop))
+    (result,) = family.rows(users.table, n_items)
+    state = np.empty(largest_state(users.table, rows.start, rows.stop))
     same = _are_rows(
-        people.table,
+        users.table,
         rows.start,
         rows.stop,
         state,
-        buffer_for(n_items, [people]),
+        buffer_for(n_items, [users]),
         result.indptr,
         result.indices,
         result.data,
@@ -212,44 +212,44 @@ def _are_rows(
     columns: NDArray[Any],
     values: Floats,
 ) -> bool:
-    """Whether these people's gains before the first item are these rows, entry by entry."""
-    for person in range(low, high):
-        start(table, person, state, 0)
-        first = starts[person]
-        if gains(table, person, state, 0, buffer, 0) != starts[person + 1] - first:
+    """Whether these users's gains before the first item are these rows, entry by entry."""
+    for user in range(low, high):
+        start(table, user, state, 0)
+        first = starts[user]
+        if gains(table, user, state, 0, buffer, 0) != starts[user + 1] - first:
             return False
-        for j in range(starts[person + 1] - first):
+        for j in range(starts[user + 1] - first):
             if buffer.items[j] != columns[first + j] or buffer.gains[j] != values[first + j]:
                 return False
     return True
 
 
 @inline
-def _whose(starts: Ints, person: int, high: int, entry: int) -> int:
-    """Who of the people from `person` to `high` - 1 has this entry."""
+def _whose(starts: Ints, user: int, high: int, entry: int) -> int:
+    """Who of the users from `user` to `high` - 1 has this entry."""
     step = 1
-    while person + step < high and starts[person + step] <= entry:
-        person += step
+    while user + step < high and starts[user + step] <= entry:
+        user += step
         step *= 2
-    high = min(high, person + step)
-    while high - person > 1:
-        middle = (person + high) // 2
+    high = min(high, user + step)
+    while high - user > 1:
+        middle = (user + high) // 2
         if starts[middle] <= entry:
-            person = middle
+            user = middle
         else:
             high = middle
-    return person
+    return user
 
 
 @kernel
 def _who_has(
     starts: Ints, columns: NDArray[Any], item: int, low: int, high: int, out: Ints
 ) -> tuple[int, int]:
-    """Which of the people from `low` to `high` - 1 have this item among their columns, as many as there is room for.
+    """Which of the users from `low` to `high` - 1 have this item among their columns, as many as there is room for.
 
     How many they are, and who comes next.
     """
-    count, person, j, end, wanted = 0, low, starts[low], starts[high], np.int32(item)
+    count, user, j, end, wanted = 0, low, starts[low], starts[high], np.int32(item)
     while j < end:
         stop, result = min(j + 256, end), False
         for i in range(j, stop):  # several are taken at a time
@@ -257,11 +257,11 @@ def _who_has(
         if result:
             for i in range(j, stop):
                 if columns[i] == item:
-                    person = _whose(starts, person, high, i)
-                    out[count] = person
+                    user = _whose(starts, user, high, i)
+                    out[count] = user
                     count += 1
                     if count == len(out):
-                        return count, person + 1
+                        return count, user + 1
         j = stop
     return count, high
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import BestMatch
-from diminuendo.streams.people import People
+from diminuendo.streams.users import Users
 from diminuendo.types import Floats
 
 EARTH_KM = 6371.0
@@ -23,7 +23,7 @@ def from_places(
     reach_km: float,
     distance: str = "great-circle",
     name: str = "places",
-) -> People:
+) -> Users:
     """Return users at points on the earth, whom the nearest shown site serves.
 
     Parameters
@@ -41,7 +41,7 @@ def from_places(
 
     Returns
     -------
-    People
+    Users
         Best match.
 
     Raises
@@ -61,11 +61,11 @@ def from_places(
     kilometres = _validate.lookup(DISTANCES, distance, "distance")
     where, candidates = _degrees(points, "points"), _degrees(sites, "sites")
     parts = [scipy.sparse.csr_array((0, len(candidates)))]
-    at_once = max(1, _CELLS_AT_ONCE // len(candidates))  # never all people times sites in memory
+    at_once = max(1, _CELLS_AT_ONCE // len(candidates))  # never all users times sites in memory
     for low in range(0, len(where), at_once):
         served = np.maximum(0.0, 1.0 - kilometres(where[low : low + at_once], candidates) / reach)
         parts.append(scipy.sparse.csr_array(served))
-    return People(BestMatch(), scipy.sparse.csr_array(scipy.sparse.vstack(parts)), len(candidates), name=name)
+    return Users(BestMatch(), scipy.sparse.csr_array(scipy.sparse.vstack(parts)), len(candidates), name=name)
 
 
 def grid(south: float, north: float, west: float, east: float, rows: int, columns: int) -> Floats:

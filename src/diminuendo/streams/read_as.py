@@ -10,15 +10,15 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.streams.contexts import names_of
 
-COLUMNS = ("person", "item", "value")
+COLUMNS = ("user", "item", "value")
 """What the columns are called where nobody says otherwise."""
 Scale: TypeAlias = tuple[float, float]
 """The value that means nothing, and the value that means everything: (1, 5) for one to five stars."""
 UNIT: Scale = (0.0, 1.0)
-ROUNDS = ("person", "order", "session", "day")
+ROUNDS = ("user", "order", "session", "day")
 """What a round may be."""
 GAP = 30.0
-"""Minutes between two rows of a person after which another session begins, where nobody says otherwise."""
+"""Minutes between two rows of a user after which another session begins, where nobody says otherwise."""
 
 
 class How(TypedDict, total=False):
@@ -32,7 +32,7 @@ class How(TypedDict, total=False):
     round: str | None
     skip_bad: bool
     ignore_case: bool
-    people_without: int
+    users_without: int
     context: str | Sequence[str] | None
     private_context: bool
 
@@ -48,7 +48,7 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True)
 class ReadAs:
-    """How rows of a table are read. Everything has a default, and `People.was_read` says what was guessed.
+    """How rows of a table are read. Everything has a default, and `Users.was_read` says what was guessed.
 
     Parameters
     ----------
@@ -62,13 +62,13 @@ class ReadAs:
     time : str, optional
         The column of times.
     round : str, optional
-        "person": all rows of a user; "order" or "order:COLUMN"; "session" or "session:MINUTES": rows of a user with
+        "user": all rows of a user; "order" or "order:COLUMN"; "session" or "session:MINUTES": rows of a user with
         no longer pause between them; "day". By default it follows from the rows.
     skip_bad : bool, default False
         Whether rows that cannot be read are left out and counted, instead of refused.
     ignore_case : bool, default False
         Whether Tea and tea are one item.
-    people_without : int, default 0
+    users_without : int, default 0
         How many users to add who want nothing, spread evenly.
     context : str or sequence of str, optional
         Columns of what was known of users when they arrived.
@@ -88,21 +88,21 @@ class ReadAs:
     round: str | None = None
     skip_bad: bool = False
     ignore_case: bool = False
-    people_without: int = 0
+    users_without: int = 0
     context: str | Sequence[str] | None = None
     private_context: bool = False
 
     def __post_init__(self) -> None:
         if self.columns is not None and (isinstance(self.columns, str) or len(self.columns) not in (2, 3)):
             raise InvalidInput(
-                "columns names those of person, item and value, as ('user', 'film', 'stars'); or those of person and "
+                "columns names those of user, item and value, as ('user', 'film', 'stars'); or those of user and "
                 f"item, where every row is a thing that she wanted. Got {self.columns!r}."
             )
-        _validate.whole(self.people_without, 0, None, "people_without")
-        if self.people_without and self.contexts:
+        _validate.whole(self.users_without, 0, None, "users_without")
+        if self.users_without and self.contexts:
             raise InvalidInput(
-                "Of people_without nothing is known, and that alone would tell a learner that they want nothing. Leave "
-                "contexts out, or give the stream with these people and what was known of them (baskets, .npz)."
+                "Of users_without nothing is known, and that alone would tell a learner that they want nothing. Leave "
+                "contexts out, or give the stream with these users and what was known of them (baskets, .npz)."
             )
         if self.scale is not None and not -float("inf") < self.scale[0] < self.scale[1] < float("inf"):
             raise InvalidInput(
@@ -112,7 +112,7 @@ class ReadAs:
 
     @property
     def contexts(self) -> list[str]:
-        """The names of what was known of people."""
+        """The names of what was known of users."""
         return names_of(self.context)
 
     @property

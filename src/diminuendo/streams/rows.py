@@ -1,6 +1,6 @@
 """Ratings: rows that say who wants what, and how much; from text, Parquet, JSON, frames or columns, in any order.
 
-    customer_id;sku;created_at           person,item,value
+    customer_id;sku;created_at           user,item,value
     4711;tea;2024-05-01 17:30            ada,tea,0.9
 
 Without a value, every row is an item that the user wants, and one that stands there twice counts once. Items are
@@ -31,9 +31,9 @@ from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.streams.column_names import find, meant, roles
 from diminuendo.streams.contexts import UNKNOWN, Contexts, listed
-from diminuendo.streams.people import People
 from diminuendo.streams.read_as import COLUMNS, GAP, UNIT, How, ReadAs, Round, Scale
 from diminuendo.streams.sources import FLOATS, Source, open_columns, open_file, open_frame
+from diminuendo.streams.users import Users
 from diminuendo.streams.was_read import ReadNote, WasRead
 from diminuendo.types import Ints, Progress
 
@@ -68,14 +68,14 @@ def read_ratings(
     name: str | None = None,
     progress: Progress | None = None,
     **how: Unpack[How],
-) -> People:
-    """People from a file of rows, who and what: delimited text, Parquet or JSON.
+) -> Users:
+    """Users from a file of rows, who and what: delimited text, Parquet or JSON.
 
-    `how` it is read: see `ReadAs`. `people.was_read` says how it was read.
+    `how` it is read: see `ReadAs`. `users.was_read` says how it was read.
     """
     path = Path(path)
     with open_file(path, progress) as source:
-        return _noted(people_of(source, ReadAs(**how), family, n_items, name or path.name.split(".")[0]))
+        return _noted(users_of(source, ReadAs(**how), family, n_items, name or path.name.split(".")[0]))
 
 
 def from_table(
@@ -85,25 +85,25 @@ def from_table(
     n_items: int | None = None,
     name: str = "table",
     **how: Unpack[How],
-) -> People:
-    """People from a frame of pandas or polars, an Arrow table, a DuckDB relation, or a dictionary of columns.
+) -> Users:
+    """Users from a frame of pandas or polars, an Arrow table, a DuckDB relation, or a dictionary of columns.
 
-    `how` it is read: see `ReadAs`. `people.was_read` says how it was read.
+    `how` it is read: see `ReadAs`. `users.was_read` says how it was read.
 
     >>> days = ["2024-05-01", "2024-05-01", "2024-06-01"]
     >>> bought = {"who": ["ada", "bob", "ada"], "what": ["tea", "tea", "soap"], "day": days}
-    >>> people = from_table(bought, columns=("who", "what"), time="day", round="day")
-    >>> print(people.was_read)
-    table: 3 rows, with who as person, what as item, day as time. Every row is an item that the user wanted.
-    A round is a day of a person: 3 rounds of 2 people, 2 items, in the order of day.
+    >>> users = from_table(bought, columns=("who", "what"), time="day", round="day")
+    >>> print(users.was_read)
+    table: 3 rows, with who as user, what as item, day as time. Every row is an item that the user wanted.
+    A round is a day of a user: 3 rounds of 2 users, 2 items, in the order of day.
     """
     columns = isinstance(frame, Mapping) and len(frame) > 0
     with (open_columns if columns else open_frame)(frame, name) as source:
-        return _noted(people_of(source, ReadAs(**how), family, n_items, name))
+        return _noted(users_of(source, ReadAs(**how), family, n_items, name))
 
 
 def from_ratings(
-    persons: ArrayLike,
+    user_ids: ArrayLike,
     items: ArrayLike,
     values: ArrayLike | None = None,
     family: Family | None = None,
@@ -112,26 +112,26 @@ def from_ratings(
     scale: Scale | None = None,
     keep_last: bool = False,
     name: str = "ratings",
-) -> People:
-    """People from columns of one length: lists, arrays, or columns of a frame. Without values, all of it is wanted.
+) -> Users:
+    """Users from columns of one length: lists, arrays, or columns of a frame. Without values, all of it is wanted.
 
-    >>> people = from_ratings(["ada", "ada", "bob"], ["tea", "soap", "tea"], [5, 2, 3], scale=(1, 5))
-    >>> people.labels, people[0].value([1]), people[1].value([1])
+    >>> users = from_ratings(["ada", "ada", "bob"], ["tea", "soap", "tea"], [5, 2, 3], scale=(1, 5))
+    >>> users.labels, users[0].value([1]), users[1].value([1])
     (('soap', 'tea'), 1.0, 0.5)
     """
     columns = dict(
-        zip(COLUMNS, (persons, items) if values is None else (persons, items, values), strict=False)
+        zip(COLUMNS, (user_ids, items) if values is None else (user_ids, items, values), strict=False)
     )
     with open_columns(columns, name) as source:
         read_as = ReadAs(columns=tuple(columns), scale=scale, keep_last=keep_last)
-        return _noted(people_of(source, read_as, family, n_items, name))
+        return _noted(users_of(source, read_as, family, n_items, name))
 
 
-def _noted(people: People) -> People:
+def _noted(users: Users) -> Users:
     """Warn if something was guessed or left out."""
-    if people.was_read is not None and people.was_read.worth_a_note():
-        warnings.warn(str(people.was_read), ReadNote, stacklevel=3)
-    return people
+    if users.was_read is not None and users.was_read.worth_a_note():
+        warnings.warn(str(users.was_read), ReadNote, stacklevel=3)
+    return users
 
 
 def item_labels(source: Source, column: str) -> list[str]:
@@ -166,16 +166,16 @@ class Times(NamedTuple):
     """Whether they are whole numbers from 0 to 23."""
 
 
-def people_of(
+def users_of(
     source: Source,
     read_as: ReadAs,
     family: Family | None,
     n_items: int | None,
     name: str,
     labels: Sequence[str] | None = None,
-) -> People:
-    """The people of a table. `labels`: those of all items, where the rows are some of a larger table."""
-    return _Reading(source, read_as, n_items, labels).people(family, name)
+) -> Users:
+    """The users of a table. `labels`: those of all items, where the rows are some of a larger table."""
+    return _Reading(source, read_as, n_items, labels).users(family, name)
 
 
 class _Reading:
@@ -188,7 +188,7 @@ class _Reading:
         self.faults, self.notes, self.doubts = list[Fault](), list[str](), list[str]()
         parts = roles(read_as, source.header, source.name)
         asked = read_as.asked_round
-        if read_as.time is None and asked is not None and asked.kind == "person":
+        if read_as.time is None and asked is not None and asked.kind == "user":
             parts = parts._replace(time=None)
         if asked is not None and asked.kind != "order":
             parts = parts._replace(order=None)
@@ -199,7 +199,7 @@ class _Reading:
                 "she comes; name other columns as contexts."
             )
 
-    def people(self, family: Family | None, name: str) -> People:
+    def users(self, family: Family | None, name: str) -> Users:
         """Everything."""
         source, read_as = self.source, self.read_as
         self._load()
@@ -209,29 +209,29 @@ class _Reading:
         n_users = self._rounds(asked, times)
         matrix, repeated = self._matrix()
         whose = source.arrays("SELECT user FROM rounds ORDER BY round")["user"].astype(np.int64)
-        matrix, places = _with_others(matrix, read_as.people_without)
-        people = People(family or NoisyOr(), matrix, name=name, labels=self.labels)
-        if asked.kind != "person":
-            everybody = np.arange(len(people)) + len(whose)  # those who want nothing come once each
+        matrix, places = _with_others(matrix, read_as.users_without)
+        users = Users(family or NoisyOr(), matrix, name=name, labels=self.labels)
+        if asked.kind != "user":
+            everybody = np.arange(len(users)) + len(whose)  # those who want nothing come once each
             everybody[places] = whose
-            people.persons = everybody
+            users.user_ids = everybody
         left_out, skipped = self._counts()
         used = {role: own for role, own in self.parts._asdict().items() if isinstance(own, str)}
-        people.was_read = WasRead(
+        users.was_read = WasRead(
             source.name,
             self.n_rows + source.ragged,
             used,
             asked.kind,
-            len(people),
-            n_users + read_as.people_without,
-            people.n_items,
+            len(users),
+            n_users + read_as.users_without,
+            users.n_items,
             guessed=self.parts.guessed,
-            chosen=read_as.round is None and asked.kind != "person",
+            chosen=read_as.round is None and asked.kind != "user",
             minutes=asked.minutes,
             left_out=left_out,
             skipped=skipped,
             repeated=repeated,
-            without=read_as.people_without,
+            without=read_as.users_without,
             notes=(*source.notes, *self.notes),
             doubts=tuple(self.doubts),
             unused=tuple(
@@ -240,13 +240,13 @@ class _Reading:
                 if one not in used.values() and one not in [known.column for known in self.known]
             ),
         )
-        return self._with_contexts(people) if self.known else people
+        return self._with_contexts(users) if self.known else users
 
     def _load(self) -> None:
         """Create `cells`: the columns that are needed."""
         source, parts = self.source, self.parts
         cell = source.cell
-        columns = {role: cell(getattr(parts, role), text=True) for role in ("person", "item")}
+        columns = {role: cell(getattr(parts, role), text=True) for role in ("user", "item")}
         if self.n_items is not None:
             columns["item"] = cell(parts.item)
         for role in ("value", "quantity", "time"):
@@ -256,7 +256,7 @@ class _Reading:
             columns["order"] = cell(parts.order, text=True)
         if self.read_as.ignore_case:
             columns |= {
-                role: f"lower({columns[role]})" for role in ("person", "item", "order") if role in columns
+                role: f"lower({columns[role]})" for role in ("user", "item", "order") if role in columns
             }
         for number, one in enumerate(self.known):
             columns[f"k{number}"] = cell(one.column, text=not one.part)
@@ -272,7 +272,7 @@ class _Reading:
         """Create `usable`: the rows that can be used; when they were, what a round is, whether values are off scale."""
         source, parts, read_as = self.source, self.parts, self.read_as
         item, value = "item", "1.0"
-        self._labels("person", parts.person)
+        self._labels("user", parts.user)
         if self.n_items is None:
             self._labels("item", parts.item)
         else:
@@ -309,7 +309,7 @@ class _Reading:
         order = '"order"' if asked.kind == "order" else "0"
         known = "".join(f", k{number}" for number in range(len(self.known)))
         source.rows(
-            f"CREATE TABLE usable AS SELECT rowid AS row, person, {item} AS item, {value} AS value, {order} AS visit, "
+            f"CREATE TABLE usable AS SELECT rowid AS row, user, {item} AS item, {value} AS value, {order} AS visit, "
             f"{ticks} AS ticks{known} FROM cells WHERE {self._why()} = 0"
         )
         return times, asked, off_scale
@@ -338,7 +338,7 @@ class _Reading:
                 f"{source.name}: a {asked.kind} is told by a column of times. {named}Name it, as time='created_at' or "
                 f"--time created_at. {EXPECTED}"
             )
-        if asked.kind == "person" and read_as.time is None:
+        if asked.kind == "user" and read_as.time is None:
             times = None
         if asked.kind == "order":
             self._fault('"order" IS NULL', f"{parts.order} is empty")
@@ -358,17 +358,19 @@ class _Reading:
         """What a round is where the user of the library does not say so: orders or sessions, if any user has two."""
         where = f"{self._why()} = 0"
         if self.parts.order is not None:
-            visits = f'SELECT person, "order" AS visit FROM cells WHERE {where} AND "order" IS NOT NULL'
+            max_rounds_per_user = (
+                f'SELECT user, "order" AS visit FROM cells WHERE {where} AND "order" IS NOT NULL'
+            )
             kind = "order"
         elif times is not None and times.are_times:
-            rows = f"SELECT person, {times.ticks} AS ticks, rowid AS row FROM cells WHERE {where}"
-            visits, kind = _sessions(f"({rows})", GAP), "session"
+            rows = f"SELECT user, {times.ticks} AS ticks, rowid AS row FROM cells WHERE {where}"
+            max_rounds_per_user, kind = _sessions(f"({rows})", GAP), "session"
         else:
-            return Round("person")
+            return Round("user")
         several = self.source.rows(
-            f"SELECT 1 FROM ({visits}) GROUP BY person HAVING min(visit) <> max(visit) LIMIT 1"
+            f"SELECT 1 FROM ({max_rounds_per_user}) GROUP BY user HAVING min(visit) <> max(visit) LIMIT 1"
         )
-        return Round(kind) if several else Round("person")
+        return Round(kind) if several else Round("user")
 
     def _rounds(self, asked: Round, times: Times | None) -> int:
         """Create `rounds`, numbered by the time of their first rows; of how many users they are."""
@@ -380,11 +382,11 @@ class _Reading:
         source.rows(
             """
             CREATE TABLE rounds AS
-            SELECT person, visit, row_number() OVER (ORDER BY earliest, first) - 1 AS round,
+            SELECT user, visit, row_number() OVER (ORDER BY earliest, first) - 1 AS round,
                    dense_rank() OVER (ORDER BY came) - 1 AS user, first
-            FROM (SELECT person, visit, min(ticks) AS earliest, min(row) AS first,
-                         min(min(row)) OVER (PARTITION BY person) AS came
-                  FROM usable GROUP BY person, visit)
+            FROM (SELECT user, visit, min(ticks) AS earliest, min(row) AS first,
+                         min(min(row)) OVER (PARTITION BY user) AS came
+                  FROM usable GROUP BY user, visit)
             """
         )
         ((rounds, users),) = source.rows("SELECT count(*), count(DISTINCT user) FROM rounds")
@@ -398,7 +400,7 @@ class _Reading:
         if most >= CROWD * usual:
             ((line,), _) = source.lines([first])
             self.doubts.append(
-                f"One label in {self.parts.person} has {most:,} rounds, where half of the users have {usual:g} "
+                f"One label in {self.parts.user} has {most:,} rounds, where half of the users have {usual:g} "
                 f"or fewer; it is first in {source.word} {line:,}. If many users share it, as guests do, leave its "
                 "rows out."
             )
@@ -412,7 +414,7 @@ class _Reading:
         join = "" if self.n_items is not None else "JOIN items USING (item)"
         source.rows(
             f"CREATE TABLE entries AS SELECT round, {code} AS item, value, ticks, row FROM usable JOIN rounds USING "
-            f"(person, visit) {join}"
+            f"(user, visit) {join}"
         )
         value = "any_value(value)"
         if source.rows("SELECT 1 FROM entries GROUP BY round, item HAVING min(value) <> max(value) LIMIT 1"):
@@ -440,8 +442,8 @@ class _Reading:
         ((twice,),) = source.rows("SELECT count(*) - count(DISTINCT (round, item)) FROM entries")
         first, second = source.lines([before, row])[0]
         raise InvalidInput(
-            f"{source.name}: a person has an item twice with different values, in {source.word}s {first:,} and "
-            f"{second:,}; {twice:,} rows are followed by another of the same person and item. To let the last one "
+            f"{source.name}: a user has an item twice with different values, in {source.word}s {first:,} and "
+            f"{second:,}; {twice:,} rows are followed by another of the same user and item. To let the last one "
             "count: keep_last=True, or --keep-last on the command line."
         )
 
@@ -462,24 +464,24 @@ class _Reading:
             )
         return len(self.labels)
 
-    def _with_contexts(self, people: People) -> People:
-        """These people, with what was known of each when they came: the first of their rows in which it is known."""
+    def _with_contexts(self, users: Users) -> Users:
+        """These users, with what was known of each when they came: the first of their rows in which it is known."""
         source, every = self.source, dict[str, tuple[Ints, Sequence[str]]]()
         for number, one in enumerate(self.known):
             value = context_of(source, f"k{number}", self.types[f"k{number}"], one)
             rounds = source.arrays(
                 "SELECT round, arg_min(known, row) AS known, count(DISTINCT known) AS several FROM (SELECT round, "
-                f"row, {value} AS known FROM usable JOIN rounds USING (person, visit)) GROUP BY round ORDER BY round"
+                f"row, {value} AS known FROM usable JOIN rounds USING (user, visit)) GROUP BY round ORDER BY round"
             )
             several = int((rounds["several"] > 1).sum())
             every[one.name] = _coded(rounds["known"])
             if several:
                 warnings.warn(
-                    f"{source.name}: {several:,} of {len(people):,} people have rows that differ in {one.name}; the "
+                    f"{source.name}: {several:,} of {len(users):,} users have rows that differ in {one.name}; the "
                     "first row in which it is known counts.",
                     stacklevel=4,
                 )
-        return knowing(people, every, private=self.read_as.private_context)
+        return knowing(users, every, private=self.read_as.private_context)
 
     def _fault(self, where: str, reason: str, *, wrong: bool = False) -> None:
         self.faults.append(Fault(where, reason, wrong))
@@ -612,10 +614,10 @@ def _sessions(rows: str, minutes: float) -> str:
     """SQL of these rows with the number of the session as `visit`: rows of a user without a longer pause."""
     pause = int(minutes * 60 * 10**6)
     return f"""
-        SELECT * EXCLUDE (begins), sum(begins) OVER (PARTITION BY person ORDER BY ticks, row
+        SELECT * EXCLUDE (begins), sum(begins) OVER (PARTITION BY user ORDER BY ticks, row
                ROWS UNBOUNDED PRECEDING) AS visit
         FROM (SELECT * {"EXCLUDE (visit)" if rows == "usable" else ""}, CASE WHEN ticks - lag(ticks) OVER
-                     (PARTITION BY person ORDER BY ticks, row) > {pause} THEN 1 ELSE 0 END AS begins FROM {rows})
+                     (PARTITION BY user ORDER BY ticks, row) > {pause} THEN 1 ELSE 0 END AS begins FROM {rows})
     """
 
 
@@ -638,7 +640,7 @@ def columns_of(names: Sequence[str], header: Sequence[str], file: str) -> list[K
         column = find(first, header, file) if first else None
         if column is None:
             raise InvalidInput(
-                f"{file} has no column {first or name} to know of people.{meant(name, header)} Its columns are: "
+                f"{file} has no column {first or name} to know of users.{meant(name, header)} Its columns are: "
                 f"{', '.join(header)}."
             )
         if part not in PARTS:
@@ -667,7 +669,7 @@ def context_of(source: Source, column: str, kind: str, known: Known) -> str:
         return f"CAST({times.ticks} AS VARCHAR)"
     raise InvalidInput(
         f"{source.name}: {known.column} is not a column of times. {EXPECTED} Where its values are what is known of "
-        f"people, such as hours from 0 to 23 or days, name the column alone: {known.column}."
+        f"users, such as hours from 0 to 23 or days, name the column alone: {known.column}."
     )
 
 
@@ -679,25 +681,25 @@ def _coded(values: Any) -> tuple[Ints, Sequence[str]]:
     return codes, [str(label) for label in labels]
 
 
-def knowing(people: People, every: Mapping[str, tuple[Ints, Sequence[str]]], *, private: bool) -> People:
-    """These people, and what is known of each, by name; besides what was known already."""
+def knowing(users: Users, every: Mapping[str, tuple[Ints, Sequence[str]]], *, private: bool) -> Users:
+    """These users, and what is known of each, by name; besides what was known already."""
     columns = {name: listed(name, *column) for name, column in every.items()}
-    if people.contexts is not None and people.types is not None:
-        numbers = people.contexts.values_of(people.types).T
+    if users.contexts is not None and users.types is not None:
+        numbers = users.contexts.values_of(users.types).T
         columns |= {
             column.name: (list(column.values), own)
-            for column, own in zip(people.contexts.columns, numbers, strict=True)
+            for column, own in zip(users.contexts.columns, numbers, strict=True)
         }
     contexts = Contexts({name: values for name, (values, _) in columns.items()}, private=private)
-    return people.with_contexts(contexts, np.stack([codes for _, codes in columns.values()], axis=1))
+    return users.with_contexts(contexts, np.stack([codes for _, codes in columns.values()], axis=1))
 
 
-def with_table_beside(path: Path, people: People, names: Sequence[str], *, private: bool) -> People:
-    """These people, with contexts from the table beside their file: NAME.contexts.csv for NAME.npz or NAME.txt."""
+def with_table_beside(path: Path, users: Users, names: Sequence[str], *, private: bool) -> Users:
+    """These users, with contexts from the table beside their file: NAME.contexts.csv for NAME.npz or NAME.txt."""
     table = path.with_name(f"{path.name.split('.')[0]}.contexts.csv")
     if not table.is_file():
         raise InvalidInput(
-            f"What is known of the people of {path.name} is looked for in {table.name} beside it: a line per person, "
+            f"What is known of the users of {path.name} is looked for in {table.name} beside it: a line per user, "
             "in their order, below the names of columns. There is no such file; write one, or leave the context out."
         )
     with open_file(table) as source:
@@ -707,13 +709,13 @@ def with_table_beside(path: Path, people: People, names: Sequence[str], *, priva
         values = ", ".join(f"{sql} AS k{number}" for number, sql in enumerate(contexts))
         rows = source.arrays(f"SELECT {values} FROM cells ORDER BY rowid")
         lines = len(rows["k0"]) + source.ragged
-        if source.ragged or lines != len(people):
+        if source.ragged or lines != len(users):
             raise InvalidInput(
                 f"{table.name} has {lines:,} lines below the names of columns, {source.ragged:,} of them with "
-                f"other columns than these, and {path.name} has {len(people):,} people; expected a line per person."
+                f"other columns than these, and {path.name} has {len(users):,} users; expected a line per user."
             )
         every = {one.name: _coded(rows[f"k{number}"]) for number, one in enumerate(known)}
-    return knowing(people, every, private=private)
+    return knowing(users, every, private=private)
 
 
 def _with_others(matrix: Any, others: int) -> tuple[Any, NDArray[np.int64]]:

@@ -1,4 +1,4 @@
-"""People who do not exist: taste groups, drift, and sequences that break followers.
+"""Users who do not exist: taste groups, drift, and sequences that break followers.
 
 All are made from a seed, so that a run can be repeated anywhere.
 """
@@ -14,11 +14,11 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import NoisyOr
 from diminuendo.streams.contexts import Contexts
-from diminuendo.streams.people import People
+from diminuendo.streams.users import Users
 
 
 def taste_groups(
-    n_people: int = 20_000,
+    n_users: int = 20_000,
     n_items: int = 100,
     *,
     groups: int = 20,
@@ -26,12 +26,12 @@ def taste_groups(
     group_skew: float = 1.0,
     seed: int = 0,
     right: float | None = None,
-) -> People:
+) -> Users:
     """Return synthetic users with the tastes of groups: the product display of the paper.
 
     Parameters
     ----------
-    n_people : int, default 20_000
+    n_users : int, default 20_000
         Number of users.
     n_items : int, default 100
         Number of items.
@@ -49,7 +49,7 @@ def taste_groups(
 
     Returns
     -------
-    People
+    Users
         Noisy-or.
 
     Raises
@@ -60,10 +60,10 @@ def taste_groups(
     Examples
     --------
     >>> from diminuendo.streams import taste_groups
-    >>> taste_groups(n_people=500, n_items=40)
-    <People: taste-groups, 500 people, 40 items, noisy-or>
+    >>> taste_groups(n_users=500, n_items=40)
+    <Users: taste-groups, 500 users, 40 items, noisy-or>
     """
-    n_people = _validate.positive_int(n_people, "n_people")
+    n_users = _validate.positive_int(n_users, "n_users")
     n_items = _validate.positive_int(n_items, "n_items")
     if not 1 <= items_per_group <= n_items:
         raise InvalidInput(f"items_per_group must be from 1 to {n_items}; got {items_per_group}.")
@@ -74,29 +74,27 @@ def taste_groups(
     favourites.sort(axis=1)
     means = rng.uniform(0.1, 0.6, size=favourites.shape)
     weights = np.arange(1, groups + 1) ** -group_skew
-    group = rng.choice(groups, size=n_people, p=weights / weights.sum())
+    group = rng.choice(groups, size=n_users, p=weights / weights.sum())
     likely = rng.beta(8 * means[group], 8 * (1 - means[group]))
-    starts = np.arange(n_people + 1) * items_per_group
+    starts = np.arange(n_users + 1) * items_per_group
     matrix = scipy.sparse.csr_array(
-        (likely.ravel(), favourites[group].ravel(), starts), shape=(n_people, n_items)
+        (likely.ravel(), favourites[group].ravel(), starts), shape=(n_users, n_items)
     )
-    people = People(NoisyOr(), matrix, name="taste-groups" if right is None else "taste-labels")
+    users = Users(NoisyOr(), matrix, name="taste-groups" if right is None else "taste-labels")
     if right is None:
-        return people
-    coins = np.random.default_rng(
-        [seed, 5]
-    )  # of their own, so that the same people come with labels as without
-    any_group, chance = coins.integers(0, groups, size=(2, n_people))
-    label = np.where(coins.random(n_people) < right, group, any_group)
-    return people.with_contexts(Contexts(group=groups, chance=groups), np.stack([label, chance], axis=1))
+        return users
+    rng = np.random.default_rng([seed, 5])  # of their own, so that the same users come with labels as without
+    any_group, chance = rng.integers(0, groups, size=(2, n_users))
+    label = np.where(rng.random(n_users) < right, group, any_group)
+    return users.with_contexts(Contexts(group=groups, chance=groups), np.stack([label, chance], axis=1))
 
 
-def drift(people: People, *, changes: int = 1, seed: int = 0) -> People:
+def drift(users: Users, *, changes: int = 1, seed: int = 0) -> Users:
     """Return these users, with items renamed at random after each of `changes` equal spells.
 
     Parameters
     ----------
-    people : People
+    users : Users
         Of a family whose columns are items.
     changes : int, default 1
         How often tastes change.
@@ -105,7 +103,7 @@ def drift(people: People, *, changes: int = 1, seed: int = 0) -> People:
 
     Returns
     -------
-    People
+    Users
 
     Raises
     ------
@@ -115,20 +113,20 @@ def drift(people: People, *, changes: int = 1, seed: int = 0) -> People:
     Examples
     --------
     >>> from diminuendo.streams import drift, taste_groups
-    >>> len(drift(taste_groups(n_people=100, n_items=50), changes=3))
+    >>> len(drift(taste_groups(n_users=100, n_items=50), changes=3))
     100
     """
     rng = np.random.default_rng(seed)
-    cuts = np.linspace(0, len(people), changes + 2).astype(int)
+    cuts = np.linspace(0, len(users), changes + 2).astype(int)
     spells = []
     for spell, (low, high) in enumerate(itertools.pairwise(cuts)):
-        part = people[low:high]
-        spells.append((part.permuted(rng.permutation(people.n_items)) if spell else part).matrices)
+        part = users[low:high]
+        spells.append((part.permuted(rng.permutation(users.n_items)) if spell else part).matrices)
     parts = tuple(scipy.sparse.csr_array(scipy.sparse.vstack(leaf)) for leaf in zip(*spells, strict=True))
-    return people.with_rows(parts, name=f"{people.name}-drift", labels=None)
+    return users.with_rows(parts, name=f"{users.name}-drift", labels=None)
 
 
-def adversary(n_people: int = 20_000, n_items: int = 10) -> People:
+def adversary(n_users: int = 20_000, n_items: int = 10) -> Users:
     """Return a sequence on which follow-the-leader earns nothing.
 
     Users want in turn one of items 0 and 1, always the one that is behind. A deterministic leader with one slot is
@@ -136,14 +134,14 @@ def adversary(n_people: int = 20_000, n_items: int = 10) -> People:
 
     Parameters
     ----------
-    n_people : int, default 20_000
+    n_users : int, default 20_000
         Number of users.
     n_items : int, default 10
         Number of items, at least 2. Nobody wants those beyond the first two.
 
     Returns
     -------
-    People
+    Users
         Noisy-or.
 
     Raises
@@ -157,12 +155,12 @@ def adversary(n_people: int = 20_000, n_items: int = 10) -> People:
     >>> adversary(6).values((0,)).tolist()
     [0.5, 0.0, 1.0, 0.0, 1.0, 0.0]
     """
-    n_people = _validate.positive_int(n_people, "n_people")
+    n_users = _validate.positive_int(n_users, "n_users")
     n_items = _validate.positive_int(n_items, "n_items")
     if n_items < 2:
         raise InvalidInput("An adversary needs two items or more.")
-    wanted = np.arange(n_people) % 2  # round 0: item 0 by half; then 1, 0, 1, 0, ... in full
-    values = np.ones(n_people)
+    wanted = np.arange(n_users) % 2  # round 0: item 0 by half; then 1, 0, 1, 0, ... in full
+    values = np.ones(n_users)
     values[0] = 0.5
-    matrix = scipy.sparse.csr_array((values, wanted, np.arange(n_people + 1)), shape=(n_people, n_items))
-    return People(NoisyOr(), matrix, name="adversary")
+    matrix = scipy.sparse.csr_array((values, wanted, np.arange(n_users + 1)), shape=(n_users, n_items))
+    return Users(NoisyOr(), matrix, name="adversary")

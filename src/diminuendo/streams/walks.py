@@ -1,14 +1,14 @@
-"""Many people walked along one growing slate: what items would add for each of them, or for all together.
+"""Many users walked along one growing slate: what items would add for each of them, or for all together.
 
-People come in segments: rows of one table, walked by compiled code, or single Python functions. `ScoreWalk` adds up
-over people, in whole ticks, as private greedy does (docs/maths/private-greedy.md): a person's gains are cut to what is
+Users come in segments: rows of one table, walked by compiled code, or single Python functions. `ScoreWalk` adds up
+over users, in whole ticks, as private greedy does (docs/maths/private-greedy.md): a user's gains are cut to what is
 left of her one unit and rounded down. So for any function whatever she adds at most one unit to a score, and at most
 one unit along the whole slate.
 
-Whoever raises, or answers in the wrong shape, has said nothing; an error message would name one person among all
+Whoever raises, or answers in the wrong shape, has said nothing; an error message would name one user among all
 others. A Python function may answer otherwise the next time, so what entered a score is kept until an item is picked
 by it. Where that is not known any more, because the pick was made before a crash, functions say nothing in the rest of
-the slate; people of compiled families say what they said.
+the slate; users of compiled families say what they said.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from diminuendo._sparse import SparseRows
 from diminuendo._validate import as_floats
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, offset, start
-from diminuendo.objectives.person import Person
-from diminuendo.privacy.process_guard import all_or_nothing, said_by
+from diminuendo.objectives.user import User
+from diminuendo.privacy.process_guard import all_or_nothing, call_untrusted
 from diminuendo.randomness.ticks import TICKS, to_ticks
-from diminuendo.streams.people import People, Stream
+from diminuendo.streams.users import Stream, Users
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Objective, Slate
 
 
 @dataclass(frozen=True)
 class Segment:
-    """People in a row: of one table, or one Python function."""
+    """Users in a row: of one table, or one Python function."""
 
     family: Family | None
     table: Table
@@ -52,16 +52,16 @@ class Segment:
         return len(self.rows) if self.function is None else 1
 
     def walkers(self) -> Walkers:
-        """Its people before the first item, where they are of a table."""
+        """Its users before the first item, where they are of a table."""
         return walkers_of(self.table, np.array(self.rows, dtype=np.int64))
 
 
 def segments_of(stream: Stream) -> list[Segment]:
-    """Everybody of a stream: compiled people in one segment, and anybody else in one of her own."""
-    if isinstance(stream, People):
+    """Everybody of a stream: compiled users in one segment, and anybody else in one of her own."""
+    if isinstance(stream, Users):
         stream.check()
         return [Segment(stream.family, stream.table, range(len(stream)))]
-    return [asking(partial(stream.__getitem__, person)) for person in range(len(stream))]
+    return [asking(partial(stream.__getitem__, user)) for user in range(len(stream))]
 
 
 def asking(look_up: Callable[[], Objective]) -> Segment:
@@ -69,21 +69,21 @@ def asking(look_up: Callable[[], Objective]) -> Segment:
     return Segment(None, None, function=lambda slate: look_up().gains(slate))
 
 
-def one_person(person: Objective) -> Segment:
+def one_user(user: Objective) -> Segment:
     """Somebody by herself: a row of her table, or a function."""
-    if isinstance(person, Person):
-        person = person.checked()
-        return Segment(person.family, person.table, [person.index])
-    return asking(lambda: person)
+    if isinstance(user, User):
+        user = user.checked()
+        return Segment(user.family, user.table, [user.index])
+    return asking(lambda: user)
 
 
 class Walkers(NamedTuple):
-    """Some people of one table, and how far each of them has come; for kernels."""
+    """Some users of one table, and how far each of them has come; for kernels."""
 
     table: Table
     rows: Ints
     at: Ints
-    """Where each person's prefix begins in `state`."""
+    """Where each user's prefix begins in `state`."""
     state: Floats
 
     def __repr__(self) -> str:
@@ -91,7 +91,7 @@ class Walkers(NamedTuple):
 
 
 def walkers_of(table: Table, rows: Ints) -> Walkers:
-    """Some people of a table, before the first item."""
+    """Some users of a table, before the first item."""
     at = np.zeros(len(rows) + 1, dtype=np.int64)
     begin(Walkers(table, rows, at, np.empty(0)))
     made = Walkers(table, rows, at, np.empty(at[-1]))
@@ -100,7 +100,7 @@ def walkers_of(table: Table, rows: Ints) -> Walkers:
 
 
 def buffer_for(n_items: int, segments: Sequence[Segment]) -> GainBuffer:
-    """One for all of them: people may come one by one, each a segment."""
+    """One for all of them: users may come one by one, each a segment."""
     leaves = (part.family.leaves for part in segments if part.family is not None)
     return new_gain_buffer(n_items, max(leaves, default=1))
 
@@ -116,29 +116,29 @@ class Room(threading.local):
     def __repr__(self) -> str:
         return f"<Room, {self.n_items} items>"
 
-    def taken(self, people: Segment) -> tuple[GainBuffer, Floats]:
-        """A buffer that is large enough for people of this family, and a row of noughts, which stay noughts."""
-        leaves = 1 if people.family is None else people.family.leaves
+    def taken(self, users: Segment) -> tuple[GainBuffer, Floats]:
+        """A buffer that is large enough for users of this family, and a row of noughts, which stay noughts."""
+        leaves = 1 if users.family is None else users.family.leaves
         if leaves not in self._made:
             self._made[leaves] = new_gain_buffer(self.n_items, leaves), np.zeros(self.n_items)
         return self._made[leaves]
 
 
 TOGETHER = 4096
-"""People whose gains around a slate are looked at together, so that they take little room."""
+"""Users whose gains around a slate are looked at together, so that they take little room."""
 
 
 def gains_around(
     room: Room, segments: Sequence[Segment], starts: Ints, items: NDArray[Any], slate: Sequence[int]
 ) -> Iterator[tuple[int, Floats]]:
-    """What people would gain around a slate: the first of some people, and (1 + slots, entries) of theirs.
+    """What users would gain around a slate: the first of some users, and (1 + slots, entries) of theirs.
 
     First what each entry would add to the whole slate, then to the slate without the item of each slot. Whom an item
-    would not move gains the same without it. Entries as in `starts` and `items`, a slice per person.
+    would not move gains the same without it. Entries as in `starts` and `items`, a slice per user.
     """
     if len(starts) != sum(map(len, segments)) + 1:  # compiled code trusts that they fit each other
         raise InvalidInput(
-            f"There are entries of {len(starts) - 1} people, and {sum(map(len, segments))} people."
+            f"There are entries of {len(starts) - 1} users, and {sum(map(len, segments))} users."
         )
     shown, first, n_items = np.array(slate, dtype=np.int64), 0, room.n_items
     for part in segments:
@@ -161,7 +161,7 @@ def gains_around(
 
 
 class ScoreWalk:
-    """People walked along a growing slate: what every item would add for all of them. As they were when it began."""
+    """Users walked along a growing slate: what every item would add for all of them. As they were when it began."""
 
     def __init__(self, n_items: int, segments: Sequence[Segment]) -> None:
         self.n_items, self.chosen = n_items, list[int]()
@@ -181,8 +181,8 @@ class ScoreWalk:
         total = np.zeros(self.n_items, dtype=np.int64)
         for part in self._tables:
             _score(*part, self._buffer, total)
-        for person, function in enumerate(self._functions):
-            _enter(said(function, self.chosen, self.n_items), self._left[person], self._entered[person])
+        for user, function in enumerate(self._functions):
+            _enter(said(function, self.chosen, self.n_items), self._left[user], self._entered[user])
         self._known = True
         total += self._entered.sum(axis=0, dtype=np.int64)
         return total
@@ -197,19 +197,19 @@ class ScoreWalk:
 
 
 def said(function: Callable[[Slate], Floats], slate: list[int], n_items: int) -> Floats:
-    """One person's gains; zeros if there are none to be had."""
-    row = said_by(lambda: as_floats(function(tuple(slate))))
+    """One user's gains; zeros if there are none to be had."""
+    row = call_untrusted(lambda: as_floats(function(tuple(slate))))
     return row if row is not None and row.shape == (n_items,) else np.zeros(n_items)
 
 
-def singles(people: Segment, n_items: int) -> SparseRows:
-    """What each item is worth by itself to each person of a compiled segment."""
-    walk, buffer = people.walkers(), buffer_for(n_items, [people])
-    starts = np.zeros(len(people) + 1, dtype=np.int64)
+def singles(users: Segment, n_items: int) -> SparseRows:
+    """What each item is worth by itself to each user of a compiled segment."""
+    walk, buffer = users.walkers(), buffer_for(n_items, [users])
+    starts = np.zeros(len(users) + 1, dtype=np.int64)
     _singles(walk, buffer, starts, np.empty(0, dtype=np.int64), np.empty(0))
     items, values = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
     _singles(walk, buffer, starts, items, values)
-    return SparseRows(starts, items, values, (len(people), n_items))
+    return SparseRows(starts, items, values, (len(users), n_items))
 
 
 @kernel
@@ -224,7 +224,7 @@ def begin(walk: Walkers) -> None:
 
 @kernel
 def _singles(walk: Walkers, buffer: GainBuffer, starts: Ints, items: Ints, values: Floats) -> None:
-    """Everybody's gains, one after the other; with empty `items`, only where each person's begin."""
+    """Everybody's gains, one after the other; with empty `items`, only where each user's begin."""
     table, rows, at, state = walk
     for i in range(len(rows)):
         count = gains(table, rows[i], state, at[i], buffer, 0)
@@ -237,7 +237,7 @@ def _singles(walk: Walkers, buffer: GainBuffer, starts: Ints, items: Ints, value
 @inline
 def write_gains(
     table: Table,
-    person: int,
+    user: int,
     state: Floats,
     at: int,
     buffer: GainBuffer,
@@ -248,8 +248,8 @@ def write_gains(
     out: Floats,
     begin: int,
 ) -> None:
-    """What one person's entries from `low` to `high` - 1 would add, into `out` from `begin` on. `gained` stays 0."""
-    count = gains(table, person, state, at, buffer, 0)
+    """What one user's entries from `low` to `high` - 1 would add, into `out` from `begin` on. `gained` stays 0."""
+    count = gains(table, user, state, at, buffer, 0)
     for j in range(count):
         gained[buffer.items[j]] = buffer.gains[j]
     for entry in range(low, high):
@@ -298,7 +298,7 @@ def _around(
 
 @inline
 def _ticks(gain: float, left: int) -> int:
-    """A gain as whole ticks from 0 to what is left of the person; NaN counts as 0."""
+    """A gain as whole ticks from 0 to what is left of the user; NaN counts as 0."""
     return min(to_ticks(gain), left)
 
 

@@ -11,7 +11,7 @@ LISTED = 10
 
 
 class ReadNote(UserWarning):
-    """Something was guessed, or rows were left out. `people.was_read` says more."""
+    """Something was guessed, or rows were left out. `users.was_read` says more."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class WasRead:
         Number of rows.
     columns : mapping of str to str
         The column of each part that was used.
-    round : {"person", "order", "session", "day"}
+    round : {"user", "order", "session", "day"}
         What a round is.
-    rounds, people, items : int
+    rounds, users, items : int
         Numbers of rounds, users and items.
     guessed : bool
         Whether columns were guessed by their names.
@@ -49,9 +49,9 @@ class WasRead:
 
     Examples
     --------
-    >>> print(WasRead("orders.csv", 5, {"person": "who", "item": "sku"}, "day", 3, 2, 4, left_out={"sku is empty": 1}))
-    orders.csv: 5 rows, with who as person, sku as item. Every row is an item that the user wanted.
-    A round is a day of a person: 3 rounds of 2 people, 4 items, in the order of their first rows.
+    >>> print(WasRead("orders.csv", 5, {"user": "who", "item": "sku"}, "day", 3, 2, 4, left_out={"sku is empty": 1}))
+    orders.csv: 5 rows, with who as user, sku as item. Every row is an item that the user wanted.
+    A round is a day of a user: 3 rounds of 2 users, 4 items, in the order of their first rows.
     Left out: 1 row where sku is empty.
 
     """
@@ -61,7 +61,7 @@ class WasRead:
     columns: Mapping[str, str]
     round: str
     rounds: int
-    people: int
+    users: int
     items: int
     guessed: bool = False
     chosen: bool = False
@@ -103,25 +103,25 @@ class WasRead:
             )
         if self.without:
             lines.append(
-                f"{_many(self.without, 'round')} of people who want nothing were added, spread evenly among the others."
+                f"{_many(self.without, 'round')} of users who want nothing were added, spread evenly among the others."
             )
         return lines
 
     @property
     def what_a_round_is(self) -> str:
         """As a sentence without its end."""
-        if self.round == "person":
+        if self.round == "user":
             return "A round is a user with all their rows"
         if self.round == "session":
-            return f"A round is a session of a person, without a pause of more than {self.minutes:g} minutes"
-        return f"A round is {'an order' if self.round == 'order' else 'a day'} of a person"
+            return f"A round is a session of a user, without a pause of more than {self.minutes:g} minutes"
+        return f"A round is {'an order' if self.round == 'order' else 'a day'} of a user"
 
     @property
     def how_many(self) -> str:
-        """Rounds, and people where they differ."""
-        if self.round == "person":
-            return _many(self.rounds, "person", "people")
-        return f"{_many(self.rounds, 'round')} of {_many(self.people, 'person', 'people')}"
+        """Rounds, and users where they differ."""
+        if self.round == "user":
+            return _many(self.rounds, "user", "users")
+        return f"{_many(self.rounds, 'round')} of {_many(self.users, 'user', 'users')}"
 
     def worth_a_note(self) -> bool:
         """Whether something was guessed, left out or is in doubt, so that whoever reads should look."""
@@ -136,11 +136,11 @@ class WasRead:
             "guessed": self.guessed,
             "round": self.round,
             "rounds": self.rounds,
-            "people": self.people,
+            "users": self.users,
             "left_out": dict(self.left_out),
             "skipped": dict(self.skipped),
             "repeated": self.repeated,
-            "people_without": self.without,
+            "users_without": self.without,
             "said": self.said(),
         }
 

@@ -1,4 +1,4 @@
-"""Private running sums: what people contribute is added up, and published with noise now and then."""
+"""Private running sums: what users contribute is added up, and published with noise now and then."""
 
 from diminuendo.sums.batch import OpenBatch
 from diminuendo.sums.clip import Clip

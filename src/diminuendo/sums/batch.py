@@ -1,8 +1,8 @@
-"""Collecting what people contribute to the open batch of a sum: clipped, counted, added up.
+"""Collecting what users contribute to the open batch of a sum: clipped, counted, added up.
 
-There are three doors. `add` takes one person's vector from anybody, and `add_rows` a matrix of them: both check what
+There are three doors. `add` takes one user's vector from anybody, and `add_rows` a matrix of them: both check what
 they are given. `compiled_access` is for our own compiled code that knows where its numbers belong: it hands out the
-rule of clipping and the batch, under the lock, once people are counted.
+rule of clipping and the batch, under the lock, once users are counted.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ class BatchView(NamedTuple):
 
     rule: Rule
     cells: NDArray[Any]
-    """Of 32 bits or 64: enough for the people who are counted."""
+    """Of 32 bits or 64: enough for the users who are counted."""
 
     def __repr__(self) -> str:
         return "<BatchView>"
 
 
 class Cells:
-    """What people added to one batch; wide enough for whatever they may add."""
+    """What users added to one batch; wide enough for whatever they may add."""
 
     def __init__(self, size: int) -> None:
         self.array: NDArray[Any] = np.zeros(size, dtype=NARROW.dtype)
-        self._most = 0  # no cell holds more than this, whatever people said
+        self._most = 0  # no cell holds more than this, whatever users said
 
     def expect(self, more: int) -> None:
         """So much may be added to a cell: take wider ones where it might not fit."""
@@ -85,7 +85,7 @@ class OpenBatch:
                 raise InvalidInput(f"{kind.__name__.lower()} must be a {kind.__name__}; got {value!r}.")
         self.clip, self.schedule = clip, schedule
         self._cells = Cells(self.size)
-        self._later: dict[int, Cells] = {}  # of batches whose people come before the open one is published
+        self._later: dict[int, Cells] = {}  # of batches whose users come before the open one is published
         self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
         self._lock = threading.RLock()  # kernels let other threads run
         self._releasing = threading.RLock()  # one release at a time, while others add
@@ -125,7 +125,7 @@ class OpenBatch:
         else:
             row, places = sparse_row(values, indices, self.size)
         if self.clip.norm == "cell" and (indices is None or len(places) != 1):
-            raise InvalidInput("This sum takes one entry per person: add([value], [cell]).")
+            raise InvalidInput("This sum takes one entry per user: add([value], [cell]).")
         with self._lock:
             if cells := self._counted(1, batch):
                 self._add(np.array([0, len(places)]), places, row, cells)
@@ -147,7 +147,7 @@ class OpenBatch:
         """
         starts, places, values = csr_rows(rows, self.size)
         if self.clip.norm == "cell" and (np.diff(starts) > 1).any():
-            raise InvalidInput("This sum takes one entry per person; some rows have more.")
+            raise InvalidInput("This sum takes one entry per user; some rows have more.")
         with self._lock:
             if cells := self._counted(len(starts) - 1, batch):
                 self._add(starts, places, values, cells)
@@ -157,22 +157,22 @@ class OpenBatch:
         add_sparse(self.clip.rule, starts, places, values, scratch, cells.array)
 
     @contextmanager
-    def compiled_access(self, people: int, *, batch: int | None = None) -> Iterator[BatchView | None]:
-        """The batch, for compiled code that adds what `people` people contribute; None, if they come too late.
+    def compiled_access(self, users: int, *, batch: int | None = None) -> Iterator[BatchView | None]:
+        """The batch, for compiled code that adds what `users` users contribute; None, if they come too late.
 
-        Such code adds what `clip_row` makes of all that one person contributes, each whole number once; parts of it
+        Such code adds what `clip_row` makes of all that one user contributes, each whole number once; parts of it
         may be clipped apart only where `cannot_exceed` says so of all of it. They are counted beforehand, and nobody
         else adds meanwhile.
         """
         if self.clip.norm == "cell":
-            raise InvalidInput("This sum takes one entry per person: add([value], [cell]).")
+            raise InvalidInput("This sum takes one entry per user: add([value], [cell]).")
         with self._lock:
-            cells = self._counted(people, batch)
+            cells = self._counted(users, batch)
             yield None if cells is None else BatchView(self.clip.rule, cells.array)
 
-    def _counted(self, people: int, batch: int | None) -> Cells | None:
-        """Where the contributions of `people` people to that batch go, who are counted; None, if they come too late."""
-        open_, added = self._marks.item(0), self._marks.item(1) + people
+    def _counted(self, users: int, batch: int | None) -> Cells | None:
+        """Where the contributions of `users` users to that batch go, who are counted; None, if they come too late."""
+        open_, added = self._marks.item(0), self._marks.item(1) + users
         if batch is not None and _validate.whole(batch, 0, len(self.schedule), "batch") < open_:
             return None
         if len(self.schedule) in (open_, batch):  # after the last release every answer is late
@@ -184,7 +184,7 @@ class OpenBatch:
         self._marks[1] = added
         number = open_ if batch is None else int(batch)
         cells = self._cells if number == open_ else self._later.setdefault(number, Cells(self.size))
-        cells.expect(people * self.clip.largest)
+        cells.expect(users * self.clip.largest)
         return cells
 
     def _take(self) -> Ints:
@@ -207,7 +207,7 @@ def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:
     with suppress(Exception):  # what scipy says of rows may repeat them
         matrix = rows if isinstance(rows, SparseRows) else scipy.sparse.csr_array(rows)
     if matrix is None or len(matrix.shape) != 2 or matrix.shape[1] != size:
-        raise InvalidInput(f"Expected a sparse matrix with one person per row and {size} columns.")
+        raise InvalidInput(f"Expected a sparse matrix with one user per row and {size} columns.")
     if np.iscomplexobj(matrix.data):
         raise InvalidInput("Contributions are real numbers; got complex ones.")
     with suppress(Exception):

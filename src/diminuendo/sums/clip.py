@@ -244,7 +244,7 @@ def sparse_row(values: object, indices: object, size: int) -> tuple[Floats, Ints
 
 
 def gains_row(values: object, indices: object, size: int) -> tuple[Floats, Ints]:
-    """What items are worth to one person, at the door: a whole vector, of which only gains above 0 count, or sparse."""
+    """What items are worth to one user, at the door: a whole vector, of which only gains above 0 count, or sparse."""
     if indices is not None:
         return sparse_row(values, indices, size)
     row = dense_row(values, size)

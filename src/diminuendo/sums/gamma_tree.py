@@ -7,9 +7,9 @@ node and copy: its length is Gamma(size, scale), its direction uniform. A node b
 same time is in no running sum, and is not published. So a leaf enters at most `levels` nodes, and one noise vector is
 drawn per step.
 
-Guarantee  a person who changes one vector of one copy by at most D in length changes the density of everything
+Guarantee  a user who changes one vector of one copy by at most D in length changes the density of everything
            published of that copy by a factor of at most exp(levels * D / scale) (docs/maths/sums.md, Theorem S5).
-Assumes    real numbers. Floats are not (Mironov 2012): what serves people should use `PrivateSum`, which is exact.
+Assumes    real numbers. Floats are not (Mironov 2012): what serves users should use `PrivateSum`, which is exact.
 References Thakurta & Smith (2013), NIPS 26; Dwork, Naor, Pitassi & Rothblum (2010), STOC; Chan, Shi & Song (2011).
 """
 
@@ -173,6 +173,6 @@ class GammaTree:
 
 
 def node_scale(levels: int, sensitivity: float, epsilon: float) -> float:
-    """The scale at which a copy whose vectors a person can move by `sensitivity` costs at most epsilon."""
+    """The scale at which a copy whose vectors a user can move by `sensitivity` costs at most epsilon."""
     distance = _validate.positive_float(sensitivity, "sensitivity")
     return distance * levels / _validate.positive_float(epsilon, "epsilon")

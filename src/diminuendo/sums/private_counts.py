@@ -150,7 +150,7 @@ class Counts(ABC):
         )
 
     def arrays(self) -> dict[str, Ints]:
-        """For a snapshot: as private as what people said. The names are those of a format."""
+        """For a snapshot: as private as what users said. The names are those of a format."""
         result = {
             "number": np.array([self.number]),
             "cells": np.concatenate([np.zeros(0, np.int64), *self._lots]),
@@ -202,7 +202,7 @@ class PrivateCounts(Counts):
 
     Examples
     --------
-    >>> from diminuendo import SeededCoins
+    >>> from diminuendo import SeededSource
     >>> from diminuendo.extend import Laplace, Ledger, PrivateCounts
     >>> from diminuendo.privacy import Budget
     >>> from diminuendo.randomness import SecretRandomness
@@ -210,7 +210,7 @@ class PrivateCounts(Counts):
     >>> counts = PrivateCounts(cost=Laplace(1.0), ticks=1, ledger=ledger)
     >>> counts.open(sensitivity=[2, 2])  # which of two slots was clicked: one unit in one of two bins
     >>> counts.add([0, 0, 1], [1, 1, 1])  # three users
-    >>> counts.release(SecretRandomness(SeededCoins(1))).shape, counts.scale(2)
+    >>> counts.release(SecretRandomness(SeededSource(1))).shape, counts.scale(2)
     ((2,), 2.0)
     """
 
@@ -226,7 +226,7 @@ class PrivateCounts(Counts):
         super().__init__(cost, ticks)
         # What a ledger says of them: changed words would not be found on ledgers that were bought from before.
         self._paid = ledger.buy(
-            self.event, name, f"{about}each person in one lot of counts, {self.ticks} ticks"
+            self.event, name, f"{about}each user in one lot of counts, {self.ticks} ticks"
         )
 
     def known(self, draw: Callable[[], Ints], secret: SecretRandomness, lot: int = 0) -> Ints:

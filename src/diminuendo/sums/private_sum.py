@@ -61,16 +61,16 @@ class RunningSum(OpenBatch, ABC):
     """A sum that is published after each batch of the schedule; how, subclasses say."""
 
     def snapshot(self) -> bytes:
-        """What was added and released so far. As private as what people said."""
+        """What was added and released so far. As private as what users said."""
         later = sorted(self._later)
         parts = [self._cells.entries(), self._marks, *self._arrays()]
         if later:
             parts += [np.array(later), np.stack([self._later[batch].entries() for batch in later])]
-        return snapshots.packed({"sum": repr(self._facts())}, parts)
+        return snapshots.packed({"sum": repr(self._spec())}, parts)
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of a sum that was made with the same arguments."""
-        result = snapshots.read(snapshot, {"sum": repr(self._facts())})
+        result = snapshots.read(snapshot, {"sum": repr(self._spec())})
         entries, arrays = self._cells.entries(), self._arrays()
         here, later = result[: 2 + len(arrays)], result[2 + len(arrays) :]
         snapshots.fill([entries, self._marks, *arrays], here)
@@ -84,7 +84,7 @@ class RunningSum(OpenBatch, ABC):
                 self._later[batch] = Cells(self.size)
                 self._later[batch].fill(entries)
 
-    def _facts(self) -> tuple[Any, ...]:
+    def _spec(self) -> tuple[Any, ...]:
         """The arguments that it was made with."""
         return self.size, self.clip, self.schedule.ends
 
@@ -137,7 +137,7 @@ class PrivateSum(RunningSum):
 
     Examples
     --------
-    >>> from diminuendo import SeededCoins
+    >>> from diminuendo import SeededSource
     >>> from diminuendo.privacy import Budget, Ledger
     >>> from diminuendo.randomness import SecretRandomness
     >>> from diminuendo.sums import PrivateSum, equal
@@ -145,7 +145,7 @@ class PrivateSum(RunningSum):
     >>> total = PrivateSum(3, schedule=equal(rounds=200, batches=2), cost=budget.share(), ledger=Ledger(budget))
     >>> for _ in range(100):
     ...     total.add([0.0, 1.0, 0.0])
-    >>> released = total.release(SecretRandomness(SeededCoins(1)))
+    >>> released = total.release(SecretRandomness(SeededSource(1)))
     >>> released.shape, bool(abs(released[1] - 100) < 5 * total.deviation(1)), total.left
     ((3,), True, 1)
     """
@@ -168,8 +168,8 @@ class PrivateSum(RunningSum):
         most = self.strategy.largest(schedule.rounds * self.clip.largest)
         if most > ROOM:
             raise InvalidInput(
-                f"{schedule.rounds:,} people of {self.clip.ticks} ticks could overflow 64 bits with {strategy!r}: "
-                f"too much by a factor of {math.ceil(most / ROOM)}. Take fewer ticks, or fewer people."
+                f"{schedule.rounds:,} users of {self.clip.ticks} ticks could overflow 64 bits with {strategy!r}: "
+                f"too much by a factor of {math.ceil(most / ROOM)}. Take fewer ticks, or fewer users."
             )
         self.event: Gaussian | Laplace | ContinuousGaussian
         if isinstance(cost, (Gaussian, ContinuousGaussian)):
@@ -266,8 +266,8 @@ class PrivateSum(RunningSum):
         spread = self.scale * (math.sqrt(2) if isinstance(self.event, Laplace) else 1.0)
         return spread * math.sqrt(self.strategy.variance(release)) / self.clip.ticks
 
-    def _facts(self) -> tuple[Any, ...]:
-        return (*super()._facts(), self.strategy.name, self.scale, self._paid.name)
+    def _spec(self) -> tuple[Any, ...]:
+        return (*super()._spec(), self.strategy.name, self.scale, self._paid.name)
 
     def _arrays(self) -> list[Any]:
         return [*self._encoder.arrays, *self._decoder.arrays]

@@ -12,15 +12,15 @@ from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
 
 
-def packed(facts: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
+def packed(spec: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
     """Facts and arrays as bytes."""
-    return _snapshots.packed(facts, {f"a{index}": array for index, array in enumerate(arrays)})
+    return _snapshots.packed(spec, {f"a{index}": array for index, array in enumerate(arrays)})
 
 
-def read(snapshot: bytes, facts: dict[str, Any]) -> list[NDArray[Any]]:
+def read(snapshot: bytes, spec: dict[str, Any]) -> list[NDArray[Any]]:
     """The arrays of a snapshot that belongs to the same facts."""
     result, arrays = _snapshots.unpacked(snapshot, "a snapshot")
-    if result != facts:
+    if result != spec:
         raise InvalidInput(
             "The snapshot is of something made with other arguments; make this one with the same."
         )
@@ -29,9 +29,9 @@ def read(snapshot: bytes, facts: dict[str, Any]) -> list[NDArray[Any]]:
     return [arrays[f"a{index}"] for index in range(len(arrays))]
 
 
-def unpack(snapshot: bytes, facts: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> None:
+def unpack(snapshot: bytes, spec: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> None:
     """Fill arrays in place from a snapshot of arrays of the same kinds."""
-    fill(arrays, read(snapshot, facts))
+    fill(arrays, read(snapshot, spec))
 
 
 def fill(arrays: Sequence[NDArray[Any]], found: Sequence[NDArray[Any]]) -> None:
@@ -43,10 +43,10 @@ def fill(arrays: Sequence[NDArray[Any]], found: Sequence[NDArray[Any]]) -> None:
 
 
 class Kept(Protocol):
-    """What a learner keeps of people that can be written down and read back: a sum."""
+    """What a learner keeps of users that can be written down and read back: a sum."""
 
     def snapshot(self) -> bytes:
-        """All of it, as private as what people said."""
+        """All of it, as private as what users said."""
         ...
 
     def restore(self, snapshot: bytes) -> None:

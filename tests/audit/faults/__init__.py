@@ -36,7 +36,7 @@ def by_type(
     plant: Callable[[Any, bool], None] = nothing,
     around: Callable[[], AbstractContextManager[None]] = types_part_early,
 ) -> Fault:
-    """A fault of overlap greedy that shows where people have contexts."""
+    """A fault of overlap greedy that shows where users have contexts."""
     return Fault(OverlapGreedy, plant, around, contexts, types_part_early)
 
 
@@ -48,20 +48,20 @@ PLANTED: dict[str, Fault] = {
     "rising weights without a bound (overlap-greedy)": Fault(
         OverlapGreedy, in_questions.singles_out_of_focus, in_surroundings.rising_weights
     ),
-    "weights from what people said (overlap-greedy)": Fault(OverlapGreedy, in_questions.weights_from_answers),
+    "weights from what users said (overlap-greedy)": Fault(OverlapGreedy, in_questions.weights_from_answers),
     "an around and a chain under one number (overlap-greedy)": Fault(
         OverlapGreedy, in_questions.two_under_one_number
     ),
     "two chains (overlap-greedy)": by_type(PRIVATE, in_contexts.two_chains),
     "exact counts of private contexts (overlap-greedy)": by_type(PRIVATE, in_contexts.exact_counts),
     "batch closed on one value (overlap-greedy)": by_type(PRIVATE, in_contexts.batch_ends_on_a_value),
-    "only cells with people (overlap-greedy)": by_type(PRIVATE, around=in_contexts.only_cells_with_people),
+    "only cells with users (overlap-greedy)": by_type(PRIVATE, around=in_contexts.only_cells_with_users),
     "moved and still in the old cell (overlap-greedy)": by_type(
         PUBLIC, around=in_contexts.still_in_the_old_cell
     ),
-    "types from what people said (overlap-greedy)": by_type(PUBLIC, in_contexts.counts_follow_answers),
+    "types from what users said (overlap-greedy)": by_type(PUBLIC, in_contexts.counts_follow_answers),
     "stand-ins by public coins (overlap-greedy)": Fault(
-        OverlapGreedy, in_exclusions.stand_ins_by_public_coins, exclusions=True
+        OverlapGreedy, in_exclusions.stand_ins_by_public_rng, exclusions=True
     ),
     "rounds with exclusions refunded (overlap-greedy)": Fault(
         OverlapGreedy, in_exclusions.refunded_rounds, exclusions=True

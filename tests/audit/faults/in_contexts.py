@@ -1,4 +1,4 @@
-"""What can be done wrong where people have contexts; planted into overlap greedy (`PLANTED`).
+"""What can be done wrong where users have contexts; planted into overlap greedy (`PLANTED`).
 
 While one of these learners lives, broken or mended, types part early (variants.py).
 """
@@ -17,8 +17,8 @@ from diminuendo.learners.overlap.contexts.counts import TypeCounts
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams.contexts import Contexts
 from diminuendo.sums.chains.cells import CellRelease, SharedFocus
-from diminuendo.sums.chains.people.participants import Participants
 from diminuendo.sums.chains.release import ChainRelease
+from diminuendo.sums.chains.users.participants import Participants
 from diminuendo.types import Floats, Ints, Objective
 
 
@@ -36,7 +36,7 @@ class _Unpaid:
 
 
 def two_chains(policy: Any, broken: bool) -> None:
-    """People are asked along the chain of their type, and along one for everybody, and only one of them is paid."""
+    """Users are asked along the chain of their type, and along one for everybody, and only one of them is paid."""
     memory, frame = policy._memory, policy.frame
     begin, freeze, everybody = memory.begin_by_type, memory._asked, list[Participants]()
 
@@ -57,7 +57,7 @@ def two_chains(policy: Any, broken: bool) -> None:
 
 
 def exact_counts(policy: Any, broken: bool) -> None:
-    """How many people have each value is used as it is, without noise, though contexts are private."""
+    """How many users have each value is used as it is, without noise, though contexts are private."""
     if broken:
         known = Contexts({column.name: column.values for column in policy.frame.contexts.columns})
         exact = TypeCounts(known, len(policy.plan.schedule))
@@ -91,16 +91,16 @@ def counts_follow_answers(policy: Any, broken: bool) -> None:
 
 
 @contextmanager
-def only_cells_with_people() -> Iterator[None]:
+def only_cells_with_users() -> Iterator[None]:
     """Types part early; and of values that nobody has who answered, nothing is published."""
 
     def cells(self: CellRelease, column: int, secret: Any) -> Ints | None:
         (shape, of_type), size = self._columns[column], self._n_items
-        there = np.flatnonzero(self._people.counts(of_type, shape, 1))
+        there = np.flatnonzero(self._users.counts(of_type, shape, 1))
         result = np.zeros((shape, size), dtype=np.int64)
         if np.isinf(self.deviations.cells[column]):
             return None
-        total = self._people.sums((), of_type, shape)
+        total = self._users.sums((), of_type, shape)
         result[there] = normal.rounded_normal(total[there], self.deviations.cells[column], secret)
         return result
 
@@ -117,7 +117,7 @@ def still_in_the_old_cell() -> Iterator[None]:
         if np.isinf(self.deviations.cells[column]):
             return None
         other = np.where(of_type < 0, -1, (of_type + 1) % shape)
-        total = self._people.sums((), of_type, shape) + self._people.sums((), other, shape)
+        total = self._users.sums((), of_type, shape) + self._users.sums((), other, shape)
         return normal.rounded_normal(total, self.deviations.cells[column], secret)
 
     with types_part_early(), mock.patch.object(CellRelease, "cells", cells):

@@ -1,4 +1,4 @@
-"""What can be done wrong where people exclude items; planted into overlap greedy (`PLANTED`)."""
+"""What can be done wrong where users exclude items; planted into overlap greedy (`PLANTED`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from diminuendo.types import Items
 
 
-def stand_ins_by_public_coins(policy: Any, broken: bool) -> None:
+def stand_ins_by_public_rng(policy: Any, broken: bool) -> None:
     """Whoever excludes something is shown her slate in an order that is drawn with public coins, which others need."""
     draw, frame = policy.draw, policy.frame
 

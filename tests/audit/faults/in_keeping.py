@@ -1,4 +1,4 @@
-"""What can be done wrong where people are forgotten, or a public sample of them is learned from; planted into overlap
+"""What can be done wrong where users are forgotten, or a public sample of them is learned from; planted into overlap
 greedy (`PLANTED`)."""
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from diminuendo.learners.overlap.memory import answer_of
-from diminuendo.privacy.process_guard import said_by
+from diminuendo.privacy.process_guard import call_untrusted
 from diminuendo.types import Floats, Ints, Objective
 from tests.audit.faults.planted import after
 
 ROOM = 3
-"""How many people are kept, where that is what decides who is."""
+"""How many users are kept, where that is what decides who is."""
 
 
 def coin_by_answers(policy: Any, broken: bool) -> None:
@@ -25,8 +25,8 @@ def coin_by_answers(policy: Any, broken: bool) -> None:
     def count(*given: Any) -> None:
         answers[0] += broken
 
-    def thrown(first: int, people: int) -> Any:
-        result = heads(first, people)
+    def thrown(first: int, users: int) -> Any:
+        result = heads(first, users)
         return ~result if answers[0] % 2 else result
 
     after(policy, "learn", count)
@@ -36,14 +36,14 @@ def coin_by_answers(policy: Any, broken: bool) -> None:
 def reservoir(policy: Any, broken: bool) -> None:
     """The sample is drawn among answers, as reservoirs are: who answers may take the place of somebody who did before,
     and each who is left stands for as many as have answered."""
-    memory, coins, rounds, heard = policy._memory, np.random.default_rng(5), list[int](), [0]
+    memory, rng, rounds, heard = policy._memory, np.random.default_rng(5), list[int](), [0]
     everybody = memory._asked
 
     def replace(number: int) -> None:
         rounds.append(number)
         heard[0] += 1
         if broken and len(rounds) > ROOM:
-            memory.erase(np.array([rounds.pop(int(coins.integers(ROOM)))]))
+            memory.erase(np.array([rounds.pop(int(rng.integers(ROOM)))]))
 
     def asked(weights: Ints, factors: Floats) -> Any:
         return everybody(weights * max(1, heard[0] // ROOM), factors)
@@ -54,7 +54,7 @@ def reservoir(policy: Any, broken: bool) -> None:
 
 
 def forgotten_by_answers(policy: Any, broken: bool) -> None:
-    """People are forgotten each time that enough have answered, not when enough have come."""
+    """Users are forgotten each time that enough have answered, not when enough have come."""
     plan, answers = policy.plan, list[int]()
     kept_from = plan.kept_from
 
@@ -87,7 +87,7 @@ def last_counted_again(policy: Any, broken: bool) -> None:
         batch = schedule.batch_of(number)
         if not broken or number + 1 != schedule.ends[batch] or batch + 1 == len(schedule):
             return
-        said = said_by(lambda: answer_of(answer, row, policy.frame.n_items))
+        said = call_untrusted(lambda: answer_of(answer, row, policy.frame.n_items))
         if said is not None:
             memory._values.added -= 1  # or more users would be refused than there is room for
             memory.keep(answer, batch + 1, said=said.singles)

@@ -12,7 +12,7 @@ from diminuendo.types import EMPTY_SLOT, Items
 
 
 def weights_from_answers(policy: Any, broken: bool) -> None:
-    """What is much wanted by the people who are asked now has a low weight in the same release."""
+    """What is much wanted by the users who are asked now has a low weight in the same release."""
     memory = policy._memory
 
     def weights(focus: Focus) -> Focus:
@@ -54,5 +54,5 @@ def two_under_one_number(policy: Any, broken: bool) -> None:
     memory.begin_around = both
     if broken:
         memory._values._bought = lambda number, weights, sigmas, about: bought(
-            number, weights, sigmas, "people"
+            number, weights, sigmas, "users"
         )

@@ -7,28 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from diminuendo.randomness.coins import Coins, SeededCoins
+from diminuendo.randomness.sources import RandomSource, SeededSource
 from diminuendo.randomness.words import USED, SecretRandomness
 from diminuendo.types import Floats, Items, Words
 from tests.audit.faults.planted import after
 
 
-class PublicAsSecret(SeededCoins):
+class PublicAsSecret(SeededSource):
     """The public words of some coins, for secret ones."""
 
-    def __init__(self, coins: Coins) -> None:
+    def __init__(self, rng: RandomSource) -> None:
         super().__init__(0)
-        self._coins = coins
+        self._rng = rng
 
     def secret(self, count: int) -> Words:
         """The next public words."""
-        return self._coins.public(count)
+        return self._rng.public(count)
 
 
 def public_noise(policy: Any, broken: bool) -> None:
     """Noise is drawn from public coins, so whoever knows them takes it off again."""
     if broken:
-        policy.frame.secret = SecretRandomness(PublicAsSecret(policy.frame.coins))
+        policy.frame.secret = SecretRandomness(PublicAsSecret(policy.frame.rng))
 
 
 def propensity_tells(policy: Any, broken: bool) -> None:
@@ -43,7 +43,7 @@ def propensity_tells(policy: Any, broken: bool) -> None:
 
 
 def scale_follows_answers(policy: Any, broken: bool) -> None:
-    """Noise is larger where people are happy."""
+    """Noise is larger where users are happy."""
     counts = policy._counts
     scale, release = counts.scale, counts.release
 
@@ -57,7 +57,7 @@ def scale_follows_answers(policy: Any, broken: bool) -> None:
 
 
 def refuses_when_unhappy(policy: Any, broken: bool) -> None:
-    """A check that was meant for tests stops the run when payoffs add up to too little."""
+    """A check that was meant for tests stops the run when rewards add up to too little."""
     unhappy = [False]
 
     def note(_: None, place: int, answer: float) -> None:
@@ -65,7 +65,7 @@ def refuses_when_unhappy(policy: Any, broken: bool) -> None:
 
     def refuse(_: None, rounds: int) -> None:
         if unhappy[0]:
-            raise ArithmeticError("payoffs are too small")
+            raise ArithmeticError("rewards are too small")
 
     after(policy, "learn", note)
     after(policy.frame, "admit", refuse)
@@ -106,7 +106,7 @@ def noise_used_again(policy: Any, broken: bool) -> None:
 
     def releases() -> None:
         if broken:
-            policy.frame.secret = SecretRandomness(SeededCoins(7))
+            policy.frame.secret = SecretRandomness(SeededSource(7))
         release()
 
     policy.release = releases

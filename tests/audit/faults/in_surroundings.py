@@ -12,7 +12,7 @@ import numpy as np
 from diminuendo.randomness import noise
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.sums.chains.focus import clip_focused
-from diminuendo.sums.chains.people import participants as chain
+from diminuendo.sums.chains.users import participants as chain
 from diminuendo.types import Floats
 
 
@@ -73,10 +73,10 @@ def _falling(weighed: Callable[[Floats], Floats]) -> Iterator[None]:
         after: Any,
     ) -> None:
         said = weighed(factors)[items] * np.minimum(gains, ceiling)
-        for person in range(len(starts) - 1):
-            for j in range(starts[person], starts[person + 1]):
-                here = items[j] != joined[person] and gains[j] > 0
-                after[j] = int(scales[person] * said[j]) if here else 0
+        for user in range(len(starts) - 1):
+            for j in range(starts[user], starts[user + 1]):
+                here = items[j] != joined[user] and gains[j] > 0
+                after[j] = int(scales[user] * said[j]) if here else 0
 
     with mock.patch.object(chain, "fall", fall):
         yield

@@ -26,13 +26,13 @@ class Fault:
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     """What else is wrong with the world while the learner lives."""
     contexts: Contexts | None = None
-    """What is known of people when they come."""
+    """What is known of users when they come."""
     mended: Callable[[], AbstractContextManager[None]] = nullcontext
     """What surrounds it where nothing is wrong."""
     exclusions: bool = False
-    """Whether people exclude items."""
+    """Whether users exclude items."""
     kept: KeptSo = KEPT_FOR_GOOD
-    """For how long people are kept, and how many."""
+    """For how long users are kept, and how many."""
 
     def subject(self, name: str, *, broken: bool) -> Subject:
         """The learner with its fault; or, not broken, made by the same code with nothing wrong."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.patience import Patience
+from diminuendo.learners.base.feedback_window import FeedbackWindow
 from diminuendo.streams.contexts import NOBODY
 from diminuendo.types import EMPTY_SLOT, OUTSIDE, Decision, Floats, Ints, Items, Ticket, sound
 
@@ -27,39 +27,39 @@ class OpenDecisions:
     def __init__(
         self,
         slots: int,
-        patience: Patience,
-        life: int = 0,
+        feedback_window: FeedbackWindow,
+        incarnation: int = 0,
         *,
         types: bool = False,
         sampled: bool = False,
         private: bool = False,
     ) -> None:
-        """`types`: of people are kept; `sampled`: some decisions are outside of a public sample, and of no round;
+        """`types`: of users are kept; `sampled`: some decisions are outside of a public sample, and of no round;
         `private`: slates follow from contexts or exclusions that nobody else may know."""
         self.private = private
-        self.patience, self.remembered = patience, patience.remembered
+        self.feedback_window, self.remembered = feedback_window, feedback_window.remembered
         self.issued: Ints = np.zeros(1, dtype=np.int64)
         self.rows: Items = np.full((self.remembered, slots), EMPTY_SLOT, dtype=np.int32)
         self.probes: Items = np.full((self.remembered, 3), NO_PROBE, dtype=np.int32)
         self.waiting: NDArray[np.bool_] = np.zeros(self.remembered, dtype=np.bool_)
         self.told: NDArray[np.bool_] = np.zeros(self.remembered, dtype=np.bool_)
         """Whether it is known of each round whether its answer counts; until then none is waited for."""
-        self.lives: Ints = np.zeros(self.remembered, dtype=np.int64)  # as in types.Decision
-        self.life = life
+        self.incarnations: Ints = np.zeros(self.remembered, dtype=np.int64)  # as in types.Decision
+        self.incarnation = incarnation
         self.outside: Ints = np.zeros(int(sampled), dtype=np.int64)
         """How many decisions there were that are of no round, where there is a public sample."""
-        self.unknown_lives = 0
-        """How many answers came to decisions that are none of these; in no snapshot (Learner.unknown_lives)."""
+        self.unmatched_responses = 0
+        """How many answers came to decisions that are none of these; in no snapshot (Learner.unmatched_responses)."""
         self.types: Ints = np.zeros(self.remembered if types else 0, dtype=np.int64)
-        """What was known of each person when she came (streams/contexts.py); empty where there are no contexts."""
+        """What was known of each user when she came (streams/contexts.py); empty where there are no contexts."""
         # Where patience is in seconds: when each was handed out; the time now, and how many rounds are settled.
-        self.times: Floats = np.zeros(self.remembered if patience.seconds else 0)
-        self._clock: Floats = np.zeros(2 if patience.seconds else 0)
+        self.times: Floats = np.zeros(self.remembered if feedback_window.seconds else 0)
+        self._clock: Floats = np.zeros(2 if feedback_window.seconds else 0)
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What a snapshot holds of them, by name."""
-        names = ["issued", "rows", "probes", "waiting", "lives"] + ["types"] * bool(len(self.types))
+        names = ["issued", "rows", "probes", "waiting", "incarnations"] + ["types"] * bool(len(self.types))
         result = {f"decisions.{name}": getattr(self, name) for name in names}
         if len(self.outside):
             result["decisions.outside"] = self.outside
@@ -75,10 +75,14 @@ class OpenDecisions:
     @property
     def settled(self) -> int:
         """How many rounds, from the first on, no answer can change any more once the next round is chosen."""
-        patience = self.patience
-        if patience.seconds is None:
-            return self.rounds if patience.rounds is None else max(0, self.rounds - patience.rounds)
-        np.maximum(self._clock, self._time(patience.seconds), out=self._clock)
+        feedback_window = self.feedback_window
+        if feedback_window.seconds is None:
+            return (
+                self.rounds
+                if feedback_window.rounds is None
+                else max(0, self.rounds - feedback_window.rounds)
+            )
+        np.maximum(self._clock, self._time(feedback_window.seconds), out=self._clock)
         return int(self._clock[1])
 
     def _time(self, seconds: float) -> tuple[float, int]:
@@ -94,7 +98,7 @@ class OpenDecisions:
 
     def _now(self) -> float:
         """What the clock says; it does not go backwards."""
-        clock = self.patience.clock
+        clock = self.feedback_window.clock
         return self._clock.item(0) if clock is None else max(self._clock.item(0), clock())
 
     def round_at(self, place: int) -> int:
@@ -124,21 +128,21 @@ class OpenDecisions:
         number = self.rounds
         place = number % self.remembered
         probed = None if probe[0] == NO_PROBE else (int(probe[0]), int(probe[1]))
-        decision = Decision(number, shown(row), probed, propensity, self.life, empty_slots(row))
+        decision = Decision(number, shown(row), probed, propensity, self.incarnation, empty_slots(row))
         if len(self.times):
             self.times[place] = self._now()
         self.waiting[place] = False  # whose place it was: should this fail, she has not a second answer
         self.rows[place], self.probes[place] = row, NO_PROBE if probed is None else probe
         if len(self.types):
             self.types[place] = coming[0]
-        self.lives[place], self.issued[0] = self.life, number + 1
+        self.incarnations[place], self.issued[0] = self.incarnation, number + 1
         self.waiting[place], self.told[place] = counts, True
         return decision
 
     def add_outside(self, row: Items, propensity: float | None) -> Decision:
         """Hand out a decision that is of no round: of somebody outside of a public sample."""
         self.outside[0] += 1
-        return Decision(OUTSIDE, shown(row), None, propensity, self.life, empty_slots(row))
+        return Decision(OUTSIDE, shown(row), None, propensity, self.incarnation, empty_slots(row))
 
     def issue(self, count: int, at: float) -> None:
         """Hand out the next decisions, which others make: what they show is told with their answers.
@@ -150,7 +154,11 @@ class OpenDecisions:
         last = self.rounds + count
         places = np.arange(max(self.rounds, last - self.remembered), last) % self.remembered
         self.waiting[places] = self.told[places] = False
-        self.rows[places], self.probes[places], self.lives[places] = EMPTY_SLOT, NO_PROBE, self.life
+        self.rows[places], self.probes[places], self.incarnations[places] = (
+            EMPTY_SLOT,
+            NO_PROBE,
+            self.incarnation,
+        )
         if len(self.types):
             self.types[places] = 0
         if len(self.times):
@@ -170,7 +178,7 @@ class OpenDecisions:
 
     def passed(self) -> int:
         """How many rounds, from the first on, cannot be answered any more. Nothing remembers that it was asked."""
-        seconds = self.patience.seconds
+        seconds = self.feedback_window.seconds
         return max(0, self.rounds - self.remembered) if seconds is None else self._time(seconds)[1]
 
     def open_rounds(self, rounds: Ints) -> NDArray[np.bool_]:
@@ -186,12 +194,12 @@ class OpenDecisions:
 
         Where that is not remembered, with any: of such a decision nothing is learned, and `find` does not look at it.
         """
-        asked = sound(Decision(ticket.round, (), life=ticket.life))
+        asked = sound(Decision(ticket.round, (), incarnation=ticket.incarnation))
         place = asked.round % self.remembered
         remembered = max(0, self.rounds - self.remembered) <= asked.round < self.rounds
-        known = remembered and asked.life == self.lives[place]
+        known = remembered and asked.incarnation == self.incarnations[place]
         slate = shown(self.rows[place]) if known else tuple(range(self.rows.shape[1]))
-        return Decision(asked.round, slate, life=asked.life)
+        return Decision(asked.round, slate, incarnation=asked.incarnation)
 
     def find(self, decision: Decision) -> int | None:
         """The place of a decision that may still be answered; None where it was answered already, has expired, or is of
@@ -201,10 +209,10 @@ class OpenDecisions:
         if (number == OUTSIDE and len(self.outside)) or 0 <= number < self.passed():
             return None
         place = number % self.remembered
-        life = self.lives.item(place) if 0 <= number < self.rounds else self.life
-        if decision.life != life:
-            self._refuse_a_broken_life(decision, life)
-            self.unknown_lives += 1
+        incarnation = self.incarnations.item(place) if 0 <= number < self.rounds else self.incarnation
+        if decision.incarnation != incarnation:
+            self._refuse_a_broken_incarnation(decision, incarnation)
+            self.unmatched_responses += 1
             return None
         if not 0 <= number < self.rounds:
             raise InvalidInput(
@@ -216,14 +224,14 @@ class OpenDecisions:
             raise InvalidInput(f"Round {number} showed another slate. {ANSWER_WITH}")
         return place if self.waiting[place] else None
 
-    def _refuse_a_broken_life(self, decision: Decision, life: int) -> None:
+    def _refuse_a_broken_incarnation(self, decision: Decision, incarnation: int) -> None:
         """Say so where what came is not another life but none, or what a float leaves of this one."""
-        if decision.life == 0:
+        if decision.incarnation == 0:
             raise InvalidInput(
                 f"The decision of round {decision.round} has no life, which tells it from others of that number. "
                 f"{ANSWER_WITH}"
             )
-        if float(decision.life) == float(life):
+        if float(decision.incarnation) == float(incarnation):
             raise InvalidInput(
                 f"The life of the decision of round {decision.round} was rounded on its way. Send decisions as "
                 "Decision.to_json() writes them."
@@ -242,7 +250,7 @@ class OpenDecisions:
         place = decision.round % self.remembered
         remembered = max(0, self.rounds - self.remembered) <= decision.round < self.rounds
         outside = decision.round == OUTSIDE and len(self.outside) > 0
-        if not outside and not (remembered and decision.life == self.lives[place]):
+        if not outside and not (remembered and decision.incarnation == self.incarnations[place]):
             raise InvalidInput(f"Round {decision.round} has expired, or was never chosen here.")
         slots, items = self.rows.shape[1], iter(decision.slate)
         if len(decision.slate) + len(decision.empty) != slots or any(
@@ -257,13 +265,13 @@ class OpenDecisions:
     def pass_by(self, rows: Items, types: Ints = NOBODY) -> None:
         """Count decisions that were made and answered in one go, as in a replay; the last of them stay in the ring.
 
-        `types`: of the people, where there are contexts.
+        `types`: of the users, where there are contexts.
         """
         last = self.rounds + len(rows)
         recent = rows[-self.remembered :]
         places = np.arange(last - len(recent), last) % self.remembered
         self.rows[places], self.probes[places] = recent, NO_PROBE
-        self.waiting[places], self.told[places], self.lives[places] = False, True, self.life
+        self.waiting[places], self.told[places], self.incarnations[places] = False, True, self.incarnation
         if len(self.types):
             self.types[places] = types[: len(rows)][-self.remembered :]
         self.issued[0] = last

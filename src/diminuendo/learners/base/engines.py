@@ -29,7 +29,7 @@ from diminuendo._cluster import LOCAL, cores, joined
 from diminuendo._extras import extra
 from diminuendo._plugins import Carried
 from diminuendo.errors import DiminuendoError, InvalidInput
-from diminuendo.learners.base.users import Block, Facts, block_of
+from diminuendo.learners.base.users import Block, Spec, block_of
 from diminuendo.types import Ints
 
 ADDRESS = "ray://"
@@ -116,7 +116,7 @@ class OnRay:
 
     def over(self, blocks: Sequence[Block], begin: Begin) -> Totals:
         """Queries as tasks."""
-        ray, _ = joined(self.address, cores(), people=True)
+        ray, _ = joined(self.address, cores(), users=True)
         return _OnRay(ray, blocks, begin)
 
 
@@ -130,7 +130,7 @@ class _OnRay:
         self._begin = ray.put(_packed((Carried.packed(), _dumps(begin))))
         for block in blocks:
             if block not in _SENT:
-                _SENT[block] = ray.put(_packed((block.family, block.rows, block.n_items, block.facts)))
+                _SENT[block] = ray.put(_packed((block.family, block.rows, block.n_items, block.spec)))
         self._shares = [[_SENT[block] for block in blocks[number::many]] for number in range(many)]
         self._release = uuid4().hex
         self._task: Any = ray.remote(num_cpus=1, max_retries=RETRIES)(answer)
@@ -178,8 +178,8 @@ def _packed(value: Any) -> NDArray[np.uint8]:
 
 
 def _unpacked(block: NDArray[np.uint8]) -> Block:
-    family, rows, n_items, facts = pickle.loads(block.tobytes())
-    return block_of(family, family.table(rows, n_items), n_items, rows, Facts(*facts))
+    family, rows, n_items, spec = pickle.loads(block.tobytes())
+    return block_of(family, family.table(rows, n_items), n_items, rows, Spec(*spec))
 
 
 def engine_called(said: str | Engine | None) -> Engine:

@@ -10,11 +10,11 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeAlias
 
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.feedback_window import NO_FEEDBACK_WINDOW, FeedbackWindow
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import NO_PATIENCE, Patience
 from diminuendo.learners.base.setting import Setting
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.types import FeedbackKind
 
 P = ParamSpec("P")
@@ -40,7 +40,7 @@ class Advice:
         What it keeps of users between rounds.
     when : str
         When to take it.
-    keeps_people : bool, default False
+    keeps_users : bool, default False
         Whether single users' data is kept, not only sums over users.
 
     """
@@ -49,13 +49,13 @@ class Advice:
     bound: str
     memory: str
     when: str
-    keeps_people: bool = False
+    keeps_users: bool = False
 
 
 class Fits(Protocol):
     """Makes a learner with its defaults for what is known beforehand."""
 
-    def __call__(self, setting: Setting, *, coins: Coins | None, ledger: Ledger | None) -> Learner:
+    def __call__(self, setting: Setting, *, rng: RandomSource | None, ledger: Ledger | None) -> Learner:
         """Everything follows from the setting."""
         ...
 
@@ -182,7 +182,7 @@ class Entry(Generic[P]):
 
     @property
     def takes_contexts(self) -> bool:
-        """Whether slates may depend on what is known of people when they come."""
+        """Whether slates may depend on what is known of users when they come."""
         return self._takes("contexts")
 
     @property
@@ -192,22 +192,22 @@ class Entry(Generic[P]):
 
     @property
     def takes_exclusions(self) -> bool:
-        """Whether people may exclude items."""
+        """Whether users may exclude items."""
         return self._takes("exclusions")
 
     @property
     def takes_retention(self) -> bool:
-        """Whether it keeps people, and can be told for how many rounds."""
+        """Whether it keeps users, and can be told for how many rounds."""
         return self._takes("retention")
 
     @property
     def takes_sample(self) -> bool:
-        """Whether it may learn from a public sample of people."""
+        """Whether it may learn from a public sample of users."""
         return self._takes("sample")
 
     @property
     def takes_engine(self) -> bool:
-        """Whether it keeps people who can be asked elsewhere than in this process."""
+        """Whether it keeps users who can be asked elsewhere than in this process."""
         return self._takes("engine")
 
     def _takes(self, option: str) -> bool:
@@ -225,7 +225,12 @@ class Entry(Generic[P]):
         return learner
 
     def for_setting(
-        self, setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None, **options: Any
+        self,
+        setting: Setting,
+        *,
+        rng: RandomSource | None = None,
+        ledger: Ledger | None = None,
+        **options: Any,
     ) -> Learner:
         """Return a learner calibrated for a setting.
 
@@ -234,7 +239,7 @@ class Entry(Generic[P]):
         setting : Setting
             What is known before the first user arrives.
         coins : Coins, optional
-            Randomness. By default SystemCoins.
+            Randomness. By default SystemSource.
         ledger : Ledger, optional
             What is charged. By default a ledger of its own, in memory.
         **options
@@ -266,9 +271,9 @@ class Entry(Generic[P]):
                 f"{self.name!r} ranks no items behind its slates, so nobody can exclude any. Make a Setting without "
                 "exclusions, or take 'private'."
             )
-        if setting.retention is not None and self.advice.keeps_people and not self.takes_retention:
+        if setting.retention is not None and self.advice.keeps_users and not self.takes_retention:
             raise InvalidInput(
-                f"{self.name!r} keeps people, and cannot be told for how many rounds. Make a Setting without "
+                f"{self.name!r} keeps users, and cannot be told for how many rounds. Make a Setting without "
                 "retention, or take 'private', which forgets in time or keeps nobody."
             )
         if setting.sample > 1 and self.private and not self.takes_sample:
@@ -282,12 +287,12 @@ class Entry(Generic[P]):
                 f"them to {self.learner!r}."
             )
         if self.fits is not None and not options:
-            return self.fits(setting, coins=coins, ledger=ledger)
+            return self.fits(setting, rng=rng, ledger=ledger)
         known: dict[str, Any] = {
             "horizon": setting.rounds,
             "epsilon": setting.epsilon,
             "delta": setting.delta,
-            "visits": setting.visits,
+            "max_rounds_per_user": setting.max_rounds_per_user,
             "contexts": setting.contexts,
             "rules": setting.rules,
             "exclusions": setting.exclusions,
@@ -305,13 +310,13 @@ class Entry(Generic[P]):
                 f"{', '.join(sorted(missing))} too, or leave {', '.join(options)} out."
             )
         make: Callable[..., Learner] = self.make
-        return make(setting.n_items, setting.slots, coins=coins, **said)
+        return make(setting.n_items, setting.slots, rng=rng, **said)
 
     def restore(
         self,
         snapshot: bytes,
         *,
-        coins: Coins | None = None,
+        rng: RandomSource | None = None,
         ledger: Ledger | None = None,
         clock: Callable[[], float] | None = None,
         engine: Any = None,
@@ -323,7 +328,7 @@ class Entry(Generic[P]):
         snapshot : bytes
             Of a learner of this name.
         coins : Coins, optional
-            Randomness. By default SystemCoins.
+            Randomness. By default SystemSource.
         ledger : Ledger, optional
             The ledger that paid for it. Required if it had one.
         clock : callable, optional
@@ -357,9 +362,9 @@ class Entry(Generic[P]):
         make: Callable[..., Learner] = self.make
         try:
             config = dict(header["config"])
-            if isinstance(config.get("patience"), dict):
-                config["patience"] = Patience(**config["patience"], clock=clock)
-            learner = make(**config, coins=coins, **more)
+            if isinstance(config.get("feedback_window"), dict):
+                config["feedback_window"] = FeedbackWindow(**config["feedback_window"], clock=clock)
+            learner = make(**config, rng=rng, **more)
         except (TypeError, KeyError, ValueError, OverflowError, AttributeError) as error:
             raise InvalidInput(f"The snapshot's configuration does not fit this learner: {error}.") from error
         self._named(learner)
@@ -403,7 +408,9 @@ def _readable(found: Signature) -> Signature:
 
 def waiting(setting: Setting) -> dict[str, Any]:
     """The argument that says how long answers are waited for; none where nothing is said of it."""
-    return {} if setting.patience == NO_PATIENCE else {"patience": setting.patience}
+    return (
+        {} if setting.feedback_window == NO_FEEDBACK_WINDOW else {"feedback_window": setting.feedback_window}
+    )
 
 
 AnyEntry: TypeAlias = Entry[...]
@@ -411,5 +418,5 @@ AnyEntry: TypeAlias = Entry[...]
 
 
 def _waits_in_seconds(config: Any) -> bool:
-    waits = config.get("patience") if isinstance(config, dict) else None
+    waits = config.get("feedback_window") if isinstance(config, dict) else None
     return isinstance(waits, dict) and waits.get("seconds") is not None

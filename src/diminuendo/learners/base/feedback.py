@@ -11,10 +11,10 @@ from diminuendo._validate import as_floats
 from diminuendo.errors import DiminuendoError, InvalidInput, UserCodeStopped, WrongFeedback
 from diminuendo.objectives.family import Table
 from diminuendo.objectives.oracle import Oracle
-from diminuendo.objectives.person import Person, compiled
-from diminuendo.privacy.process_guard import said_by
+from diminuendo.objectives.user import User, compiled
+from diminuendo.privacy.process_guard import call_untrusted
 from diminuendo.streams.clicks import NO_CLICK
-from diminuendo.streams.people import Stream
+from diminuendo.streams.users import Stream
 from diminuendo.types import FEEDBACKS, Decision, FeedbackKind, Floats, Objective, Slate
 
 
@@ -70,7 +70,7 @@ class CompiledObjectives:
     def __call__(self, frame: Named, decision: Decision, feedback: Any) -> CompiledObjective:
         """(table, row, leaves) of an objective over the learner's items."""
         objective = checked_objective(frame, feedback)
-        said = said_by(lambda: compiled(objective, decision.slate))
+        said = call_untrusted(lambda: compiled(objective, decision.slate))
         return said or compiled(Oracle(lambda chosen: 0.0, frame.n_items), decision.slate)
 
 
@@ -85,7 +85,7 @@ class Singles:
     def __call__(self, frame: Named, decision: Decision, feedback: Any) -> Floats:
         """What each item adds to nothing; zeros where she says anything else than a number for each item."""
         objective = checked_objective(frame, feedback)
-        result = said_by(lambda: as_floats(objective.gains(())))
+        result = call_untrusted(lambda: as_floats(objective.gains(())))
         return np.zeros(frame.n_items) if result is None or result.shape != (frame.n_items,) else result
 
 
@@ -99,7 +99,7 @@ class Supergradients:
 
     Notes
     -----
-    The answer is a vector in [0, 1]^n_items: `Person.supergradient(point())`. An objective that is only a function has
+    The answer is a vector in [0, 1]^n_items: `User.supergradient(point())`. An objective that is only a function has
     no relaxation that few queries tell. It counts as its singleton values, which are at least its marginal gains, and a
     function that raises or returns anything but numbers counts as zeros.
 
@@ -122,19 +122,19 @@ class Supergradients:
     def __call__(self, frame: Named, decision: Decision, feedback: Any) -> Floats:
         """The slope of the objective's relaxation at the point."""
         objective = checked_objective(frame, feedback)
-        if type(objective) is Person:
+        if type(objective) is User:
             return objective.supergradient(self._point())[1]
         return Singles()(frame, decision, objective)
 
 
-class Payoffs:
+class Rewards:
     """Reader of bandit feedback: the reward of the slate, clipped to [0, 1]."""
 
     kinds: ClassVar[frozenset[FeedbackKind]] = frozenset({"bandit"})
 
     def __call__(self, frame: Named, decision: Decision, feedback: Any) -> float:
-        """The payoff, as the nearest number in [0, 1]."""
-        return read_payoff(frame, feedback)
+        """The reward, as the nearest number in [0, 1]."""
+        return read_reward(frame, feedback)
 
 
 class Clicks:
@@ -156,18 +156,18 @@ class Anything:
         """Whatever was said counts as nothing."""
 
 
-def said_to(stream: Stream, person: int, slate: Slate, kind: FeedbackKind) -> Any:
-    """What a person of a stream says to a slate, by the kind of feedback."""
+def simulate_feedback(stream: Stream, user: int, slate: Slate, kind: FeedbackKind) -> Any:
+    """What a user of a stream says to a slate, by the kind of feedback."""
     if kind == "click":
-        return stream.click(person, slate)
-    return stream[person] if kind == "full" else stream[person].value(slate)
+        return stream.click(user, slate)
+    return stream[user] if kind == "full" else stream[user].value(slate)
 
 
-def read_payoff(frame: Named, feedback: Any) -> float:
+def read_reward(frame: Named, feedback: Any) -> float:
     """Bandit feedback at the door: one number, counted as the nearest in [0, 1]."""
     if isinstance(feedback, bool) or not isinstance(feedback, (int, float, np.integer, np.floating)):
         raise WrongFeedback(
-            f"{frame.name!r} learns from one number: give observe() the payoff in [0, 1], "
+            f"{frame.name!r} learns from one number: give observe() the reward in [0, 1], "
             f"not {type(feedback).__name__}."
         )
     return float(min(max(feedback, 0), 1))  # before it is a float: whole numbers may be too large for one
@@ -187,7 +187,7 @@ def read_click(frame: Named, decision: Decision, feedback: Any) -> int:
 
 
 def refusal(error: Exception) -> str:
-    """Why feedback was refused, for whoever hands in that of several people; what ends the learner is raised again."""
+    """Why feedback was refused, for whoever hands in that of several users; what ends the learner is raised again."""
     if isinstance(error, UserCodeStopped):
         raise error
     return str(error) if isinstance(error, DiminuendoError) else "what was said cannot be read."
@@ -195,21 +195,21 @@ def refusal(error: Exception) -> str:
 
 def checked_objective(frame: Named, feedback: Any) -> Objective:
     """An objective over the learner's items, or an error."""
-    known = type(feedback) is Person and type(feedback.index) is int
+    known = type(feedback) is User and type(feedback.index) is int
     if known:  # asked first: to look for methods takes long
         n_items: Any = feedback.n_items
     else:
-        n_items = said_by(lambda: feedback.n_items if isinstance(feedback, Objective) else None)
-    fits = (known and n_items == frame.n_items) or said_by(lambda: bool(n_items == frame.n_items))
+        n_items = call_untrusted(lambda: feedback.n_items if isinstance(feedback, Objective) else None)
+    fits = (known and n_items == frame.n_items) or call_untrusted(lambda: bool(n_items == frame.n_items))
     if n_items is None:
         raise WrongFeedback(
-            f"{frame.name!r} learns from full information: give observe() the person's objective "
+            f"{frame.name!r} learns from full information: give observe() the user's objective "
             f"(with value() and gains()), not {type(feedback).__name__}."
         )
-    if not known and issubclass(type(feedback), Person):
+    if not known and issubclass(type(feedback), User):
         raise WrongFeedback(
-            "A Person comes from People or person(); for an objective of your own write a class with n_items, "
-            "value() and gains(), not derived from Person."
+            "A User comes from Users or user(); for an objective of your own write a class with n_items, "
+            "value() and gains(), not derived from User."
         )
     if not fits:
         raise InvalidInput(f"The learner has {frame.n_items} items, the objective another number of them.")

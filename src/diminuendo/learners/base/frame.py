@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, UserCodeStopped, refuse_copies
+from diminuendo.learners.base.contribution_bound import ContributionBound, Identity
 from diminuendo.learners.base.decisions import NO_PROBE, OpenDecisions
-from diminuendo.learners.base.patience import Patient, as_patience
-from diminuendo.learners.base.visits import Identity, VisitLimit
+from diminuendo.learners.base.feedback_window import Patient, as_feedback_window
 from diminuendo.privacy.budget import REPLACE, REPLACE_WITH_CONTEXT, REPLACE_WITH_EXCLUSIONS, Unit
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.process_guard import ProcessGuard
-from diminuendo.randomness.coins import Coins, SystemCoins, life_of
 from diminuendo.randomness.public_sample import PublicSample
-from diminuendo.randomness.words import PublicCoins, SecretRandomness
+from diminuendo.randomness.sources import RandomSource, SystemSource, incarnation_of
+from diminuendo.randomness.words import PublicSource, SecretRandomness
 from diminuendo.streams.contexts import NOBODY, Context, Contexts
 from diminuendo.streams.exclusions import NONE, Exclusions, exclusions_of
 from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items, Ticket, sound
@@ -68,7 +68,7 @@ class Frame:
     ledger : Ledger, optional
         What is charged. None if the learner has a ledger of its own.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
     patience : Patience or int, optional
         Feedback window.
     contexts : Contexts, optional
@@ -80,7 +80,7 @@ class Frame:
 
     Attributes
     ----------
-    public : PublicCoins
+    public : PublicSource
         For draws that may be published.
     secret : SecretRandomness
         For noise and private draws.
@@ -96,9 +96,9 @@ class Frame:
 
     Examples
     --------
-    >>> from diminuendo import SeededCoins
+    >>> from diminuendo import SeededSource
     >>> from diminuendo.extend import Frame
-    >>> frame = Frame("mine", n_items=10, slots=2, horizon=1_000, visits=3, coins=SeededCoins(1))
+    >>> frame = Frame("mine", n_items=10, slots=2, horizon=1_000, max_rounds_per_user=3, rng=SeededSource(1))
     >>> print(frame.unit)
     replace one user's 3 rounds
     """
@@ -110,10 +110,10 @@ class Frame:
         slots: int,
         *,
         horizon: int | Unlimited = Unlimited.FOR_EVER,
-        visits: int = 1,
+        max_rounds_per_user: int = 1,
         ledger: Ledger | None = None,
-        coins: Coins | None = None,
-        patience: Patient = None,
+        rng: RandomSource | None = None,
+        feedback_window: Patient = None,
         contexts: Contexts | None = None,
         exclusions: bool = False,
         sample: int = 1,
@@ -121,10 +121,10 @@ class Frame:
         self.name = name
         self.n_items = _validate.positive_int(n_items, "n_items")
         self.slots = _validate.slots(slots, self.n_items)
-        self.coins = checked_coins(coins)
-        self.public = PublicCoins(self.coins)
-        self.secret = SecretRandomness(self.coins)
-        self.patience = as_patience(patience)
+        self.rng = checked_rng(rng)
+        self.public = PublicSource(self.rng)
+        self.secret = SecretRandomness(self.rng)
+        self.feedback_window = as_feedback_window(feedback_window)
         for column in () if contexts is None else contexts.columns:
             if column.symmetric and len(column) != self.n_items:
                 raise InvalidInput(
@@ -132,47 +132,49 @@ class Frame:
                     f"got {len(column)} values."
                 )
         self.contexts = contexts
-        """What is known of people when they come; None: nothing."""
+        """What is known of users when they come; None: nothing."""
         self.coming: Ints = NOBODY
-        """The types of the people who are chosen for now, the next first; of nobody, where there are no contexts."""
+        """The types of the users who are chosen for now, the next first; of nobody, where there are no contexts."""
         self.heard: NDArray[np.bool_] | None = None
-        """In a replay: whether what each of the people who come next says counts; None: all of them."""
+        """In a replay: whether what each of the users who come next says counts; None: all of them."""
         self.exclusions = bool(exclusions)
-        """Whether people may exclude items."""
+        """Whether users may exclude items."""
         self.excluding: Exclusions = NONE
-        """What the people exclude who are chosen for now, the next first. Private."""
+        """What the users exclude who are chosen for now, the next first. Private."""
         one_in = _validate.positive_int(sample, "sample")
         self.decisions = OpenDecisions(
             self.slots,
-            self.patience,
-            life_of(self.coins),
+            self.feedback_window,
+            incarnation_of(self.rng),
             types=contexts is not None,
             sampled=one_in > 1,
             private=self.exclusions or (contexts is not None and contexts.private),
         )
         self.guard = ProcessGuard()
-        self.people = None if isinstance(horizon, Unlimited) else _validate.positive_int(horizon, "horizon")
-        """How many people may come; None: any number. All of them have rounds, unless there is a sample."""
-        known = self.people is not None and self.people < LONGEST
-        self.horizon = -(-self.people // one_in) if self.people is not None and known else self.people
+        self.users = None if isinstance(horizon, Unlimited) else _validate.positive_int(horizon, "horizon")
+        """How many users may come; None: any number. All of them have rounds, unless there is a sample."""
+        known = self.users is not None and self.users < LONGEST
+        self.horizon = -(-self.users // one_in) if self.users is not None and known else self.users
         """How many rounds there may be. Once a sample has had them, everybody is outside of it."""
         if self.horizon is None:  # nothing is promised, so that an answer may count twice where coins fail
             self.guard.failures = UserCodeStopped
         self.sample = PublicSample(one_in, self.public) if one_in > 1 else None
         """Who has a round; None: everybody."""
         self.sampled: NDArray[np.bool_] | None = None
-        """In a replay: who of the people who come next has a round; None: all of them."""
-        self.visits = _validate.positive_int(visits, "visits")
+        """In a replay: who of the users who come next has a round; None: all of them."""
+        self.max_rounds_per_user = _validate.positive_int(max_rounds_per_user, "max_rounds_per_user")
         hidden = contexts is not None and contexts.private
         public = REPLACE_WITH_EXCLUSIONS if self.exclusions else REPLACE
-        self.unit = Unit(self.visits, REPLACE_WITH_CONTEXT if hidden else public)
+        self.unit = Unit(self.max_rounds_per_user, REPLACE_WITH_CONTEXT if hidden else public)
         self.ledger = ledger
         """The ledger that was given; None where a learner keeps its own books, in memory."""
         self._refuse_a_ledger_for_others()
         on_disk = None if ledger is None else ledger.visits_of(name)
-        self.visit_limit = None if self.horizon is None else VisitLimit(self.visits, on_disk)
+        self.contribution_bound = (
+            None if self.horizon is None else ContributionBound(self.max_rounds_per_user, on_disk)
+        )
         self.silent: list[int] = []
-        """The rounds, rising, whose answers do not count because their people had all their visits before. Public."""
+        """The rounds, rising, whose answers do not count because their users had all their visits before. Public."""
 
     def __repr__(self) -> str:
         return f"<Frame of {self.name!r}: {self.slots} of {self.n_items} items, {self.rounds} rounds>"
@@ -189,7 +191,7 @@ class Frame:
 
     def published_at(self, end: int) -> int | None:
         """Return the round before which the rounds up to `end` are closed; None if the window is in seconds."""
-        return None if self.patience.seconds is not None else end + self.patience.ahead
+        return None if self.feedback_window.seconds is not None else end + self.feedback_window.ahead
 
     @property
     def limited(self) -> bool:
@@ -202,10 +204,10 @@ class Frame:
         if self.horizon is None:
             return
         came = self.rounds + int(self.decisions.outside.sum())
-        if self.people is not None and came + rounds > self.people:
+        if self.users is not None and came + rounds > self.users:
             raise InvalidInput(
-                f"This learner was made for {self.people:,} rounds, and {came:,} are over; {rounds:,} more "
-                "would cost more privacy than was promised. Make a new one for the people to come."
+                f"This learner was made for {self.users:,} rounds, and {came:,} are over; {rounds:,} more "
+                "would cost more privacy than was promised. Make a new one for the users to come."
             )
 
     def decision_of(self, given: Decision | Ticket) -> Decision:
@@ -216,27 +218,27 @@ class Frame:
                 return self.decisions.recall(given)
         return sound(given)
 
-    def in_sample(self, people: int) -> NDArray[np.bool_] | None:
-        """Which of the people who come next have a round, by public coins; None: all of them."""
+    def in_sample(self, users: int) -> NDArray[np.bool_] | None:
+        """Which of the users who come next have a round, by public coins; None: all of them."""
         if self.sample is None or self.horizon is None:
             return None
-        heads = self.sample.heads(self.rounds + int(self.decisions.outside[0]), people)
+        heads = self.sample.heads(self.rounds + int(self.decisions.outside[0]), users)
         heads[np.cumsum(heads) > self.horizon - self.rounds] = False
         return heads
 
-    def counts(self, person: Identity | None) -> bool:
-        """Whether what this person answers in her next round counts. Changes nothing."""
-        return self.visit_limit is None or self.visit_limit.admits(person)
+    def counts(self, user_id: Identity | None) -> bool:
+        """Whether what this user answers in her next round counts. Changes nothing."""
+        return self.contribution_bound is None or self.contribution_bound.admits(user_id)
 
-    def reserve(self, persons: Iterable[Identity | None], sampled: NDArray[np.bool_] | None = None) -> None:
-        """Make it durable, where the ledger is a file, that these people, or those `sampled`, are shown a round."""
-        if self.visit_limit is not None:
-            self.visit_limit.reserve(persons if sampled is None else compress(persons, sampled))
+    def reserve(self, user_ids: Iterable[Identity | None], sampled: NDArray[np.bool_] | None = None) -> None:
+        """Make it durable, where the ledger is a file, that these users, or those `sampled`, are shown a round."""
+        if self.contribution_bound is not None:
+            self.contribution_bound.reserve(user_ids if sampled is None else compress(user_ids, sampled))
 
-    def count(self, person: Identity | None) -> None:
-        """This person has had one more round."""
-        if self.visit_limit is not None:
-            self.visit_limit.count(person)
+    def count(self, user_id: Identity | None) -> None:
+        """This user has had one more round."""
+        if self.contribution_bound is not None:
+            self.contribution_bound.count(user_id)
 
     def silent_rounds(self, first: int, end: int) -> Ints:
         """The rounds from `first` on, before `end`, whose answers do not count."""
@@ -268,24 +270,26 @@ class Frame:
 
     def count_all(
         self,
-        persons: Sequence[Identity] | NDArray[Any] | None,
-        people: int,
+        user_ids: Sequence[Identity] | NDArray[Any] | None,
+        users: int,
         sampled: NDArray[np.bool_] | None,
     ) -> NDArray[np.bool_] | None:
-        """Count the next rounds, one of each of `persons`; for each, whether its answer counts. None: all do.
+        """Count the next rounds, one of each of `user_ids`; for each, whether its answer counts. None: all do.
 
         With a public sample rounds outside of it are not counted, and are marked as if they counted.
         """
-        if self.visit_limit is None:
+        if self.contribution_bound is None:
             return None
         if sampled is None:
-            return self.visit_limit.count_all(persons, people)
-        if persons is not None and len(persons) != people:
-            raise InvalidInput(f"persons must name one person per round, {people}; got {len(persons)}.")
-        if persons is not None:
-            persons = persons[sampled] if isinstance(persons, np.ndarray) else [*compress(persons, sampled)]
-        result = np.ones(people, dtype=np.bool_)
-        result[sampled] = self.visit_limit.count_all(persons, int(sampled.sum()))
+            return self.contribution_bound.count_all(user_ids, users)
+        if user_ids is not None and len(user_ids) != users:
+            raise InvalidInput(f"users must name one user per round, {users}; got {len(user_ids)}.")
+        if user_ids is not None:
+            user_ids = (
+                user_ids[sampled] if isinstance(user_ids, np.ndarray) else [*compress(user_ids, sampled)]
+            )
+        result = np.ones(users, dtype=np.bool_)
+        result[sampled] = self.contribution_bound.count_all(user_ids, int(sampled.sum()))
         return result
 
     def who_comes(
@@ -296,14 +300,14 @@ class Frame:
         heard: NDArray[np.bool_] | None = None,
         sampled: NDArray[np.bool_] | None = None,
     ) -> None:
-        """The next is person `done`: what is known of them and of those after; `heard` and `sampled` in a replay."""
+        """The next is user `done`: what is known of them and of those after; `heard` and `sampled` in a replay."""
         self.coming, self.excluding = types[done:], excluded.since(done)
         self.heard = None if heard is None else heard[done:]
         self.sampled = None if sampled is None else sampled[done:]
 
     @contextmanager
     def choosing(self) -> Iterator[None]:
-        """What is known of the people who are chosen for in here is for their slates alone, whatever fails."""
+        """What is known of the users who are chosen for in here is for their slates alone, whatever fails."""
         try:
             yield
         finally:
@@ -316,7 +320,7 @@ class Frame:
         done: int,
         came: Callable[[int, Ints, NDArray[np.bool_]], None],
     ) -> None:
-        """Count the people who come next, who were chosen for and answered in one go; in a sample, those in it.
+        """Count the users who come next, who were chosen for and answered in one go; in a sample, those in it.
 
         `counted`: whose answers count, hers from `done` on. `came`: is told of types, where there are contexts.
         """
@@ -334,7 +338,9 @@ class Frame:
     def answers_in(self, ends: Sequence[int]) -> Floats:
         """Return about how many responses batches that end with these rounds have: public, and what sums divide by."""
         silent = np.diff(np.searchsorted(np.array(self.silent, dtype=np.int64), (0, *ends)))
-        result: Floats = self.patience.answering * np.maximum(np.diff(ends, prepend=0) - silent, 1.0)
+        result: Floats = self.feedback_window.response_rate * np.maximum(
+            np.diff(ends, prepend=0) - silent, 1.0
+        )
         return result
 
     def blank(self) -> tuple[Items, Items]:
@@ -368,22 +374,24 @@ class Frame:
             "n_items": self.n_items,
             "slots": self.slots,
         }
-        if (patience := self.patience.config()) is not None:
-            result["patience"] = patience
-        if self.people is not None:
-            result["horizon"] = self.people
+        if (feedback_window := self.feedback_window.config()) is not None:
+            result["feedback_window"] = feedback_window
+        if self.users is not None:
+            result["horizon"] = self.users
         if self.sample is not None:
             result["sample"] = self.sample.one_in
         if self.contexts is not None:
             result["contexts"] = self.contexts.config()
         if self.exclusions:
             result["exclusions"] = True
-        return result | ({"visits": self.visits} if self.visits > 1 else {})
+        return result | (
+            {"max_rounds_per_user": self.max_rounds_per_user} if self.max_rounds_per_user > 1 else {}
+        )
 
     def extra(self) -> dict[str, NDArray[Any]]:
-        """What a snapshot holds of how often people came, and of rounds that do not count."""
-        visits = {} if self.visit_limit is None else self.visit_limit.arrays()
-        result = {f"visits.{name}": array for name, array in visits.items()}
+        """What a snapshot holds of how often users came, and of rounds that do not count."""
+        max_rounds_per_user = {} if self.contribution_bound is None else self.contribution_bound.arrays()
+        result = {f"visits.{name}": array for name, array in max_rounds_per_user.items()}
         untold = self.decisions.untold
         result |= {"untold": untold} if len(untold) else {}
         return result | ({"silent": np.array(self.silent, dtype=np.int64)} if self.silent else {})
@@ -398,10 +406,11 @@ class Frame:
         ledger = self.ledger
         if ledger is not None and not isinstance(ledger, Ledger):
             raise InvalidInput(f"What is published is paid for on a Ledger; got {ledger!r}.")
-        if ledger is not None and ledger.budget.unit.rounds < self.visits:
+        if ledger is not None and ledger.budget.unit.rounds < self.max_rounds_per_user:
             raise InvalidInput(
-                f"The ledger protects {ledger.budget.unit.rounds} rounds of one person, and this learner lets her "
-                f"answer in {self.visits}. Open it with Budget(..., unit=Unit(rounds={self.visits})), or ask for fewer "
+                f"The ledger protects {ledger.budget.unit.rounds} rounds of one user, and this learner lets her "
+                f"answer in {self.max_rounds_per_user}. Open it with Budget(..., "
+                f"unit=Unit(rounds={self.max_rounds_per_user})), or ask for fewer "
                 "visits."
             )
         if ledger is not None and (self.contexts is not None or self.exclusions):
@@ -412,19 +421,20 @@ class Frame:
                 what = known if private or not self.exclusions else "exclusions"
                 raise InvalidInput(
                     f"The ledger is for the relation {given!r}, and {what} are for {self.unit.relation!r}. Open one "
-                    f"with Budget(..., unit=Unit(rounds={self.visits}, relation={self.unit.relation!r})): guarantees "
+                    f"with Budget(..., unit=Unit(rounds={self.max_rounds_per_user}, "
+                    f"relation={self.unit.relation!r})): guarantees "
                     "of two relations do not add up to one."
                 )
 
     def types_of_one(self, context: Context) -> Ints:
-        """The type of the next person, alone in an array."""
+        """The type of the next user, alone in an array."""
         if self.contexts is None:
             return self.types_of(context, 1)
         with self.guard.asking():
             return np.array([self.contexts.type_of(context)], dtype=np.int64)
 
     def types_of(self, table: Any, rounds: int) -> Ints:
-        """The types of the next people, from what is known of them; of nobody, where there are no contexts."""
+        """The types of the next users, from what is known of them; of nobody, where there are no contexts."""
         if self.contexts is None:
             if table is not None:
                 raise InvalidInput(
@@ -436,15 +446,15 @@ class Frame:
                 np.zeros(rounds, dtype=np.int64) if table is None else self.contexts.types_of(table, rounds)
             )
 
-    def exclusions_of(self, given: Any, people: int) -> Exclusions:
-        """What the next people exclude; of nobody, where nobody may exclude anything."""
+    def exclusions_of(self, given: Any, users: int) -> Exclusions:
+        """What the next users exclude; of nobody, where nobody may exclude anything."""
         if given is not None and not self.exclusions:
             raise InvalidInput(
                 f"This {self.name!r} was made without exclusions; make it with exclusions=True, if its recipe takes "
                 "them, as those of 'private' do."
             )
         with self.guard.asking():
-            return exclusions_of(given, people, self.n_items)
+            return exclusions_of(given, users, self.n_items)
 
     def __getstate__(self) -> dict[str, Any]:
         if self.limited:
@@ -453,11 +463,11 @@ class Frame:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.guard, self.secret = ProcessGuard(), SecretRandomness(self.coins)
+        self.guard, self.secret = ProcessGuard(), SecretRandomness(self.rng)
 
 
-def checked_coins(coins: Coins | None) -> Coins:
+def checked_rng(rng: RandomSource | None) -> RandomSource:
     """The system's coins, unless others are asked for."""
-    if coins is not None and not all(hasattr(coins, part) for part in ("public", "secret", "secure")):
-        raise InvalidInput(f"coins must be SystemCoins() or SeededCoins(seed); got {coins!r}.")
-    return SystemCoins() if coins is None else coins
+    if rng is not None and not all(hasattr(rng, part) for part in ("public", "secret", "secure")):
+        raise InvalidInput(f"coins must be SystemSource() or SeededSource(seed); got {rng!r}.")
+    return SystemSource() if rng is None else rng

@@ -1,7 +1,7 @@
 """Which items there are, since when, and by which rules slates are made of them. All of it is public.
 
 Catalogues change: an item that is not there yet is not shown and not learned about, and once it appears it is judged
-by the people who come from the next batch on. An item that retires is not shown any more; what people say about it is
+by the users who come from the next batch on. An item that retires is not shown any more; what users say about it is
 still kept, so it may come back as if it had never left.
 
 Rules say which slots may show which items, which are always shown, and of which only a few (offline/rules.py). The
@@ -26,11 +26,11 @@ from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 NOT_YET = 1 << 40
 """Later than any batch."""
 RANKED = 64
-"""How many items are ranked behind a slate, where people may exclude some; where there are rules, all of them are."""
+"""How many items are ranked behind a slate, where users may exclude some; where there are rules, all of them are."""
 
 
 class ItemAvailability:
-    """Items, and the rules for slates of them. `exclusions`: whether people may exclude items: then menus say what
+    """Items, and the rules for slates of them. `exclusions`: whether users may exclude items: then menus say what
     else may be shown."""
 
     def __init__(
@@ -44,7 +44,7 @@ class ItemAvailability:
     ) -> None:
         self.n_items, self.slots, self.exclusions = n_items, slots, exclusions
         self.first_batch: Ints = np.zeros(n_items, dtype=np.int64)
-        """The batch from which on people are asked about an item, or NOT_YET."""
+        """The batch from which on users are asked about an item, or NOT_YET."""
         self.retired_in: Ints = np.full(n_items, NOT_YET, dtype=np.int64)
         """The batch in which an item retired, or NOT_YET."""
         self.absent = tuple(sorted(int(item) for item in self._items(absent)))
@@ -56,7 +56,7 @@ class ItemAvailability:
         return f"<ItemAvailability: {int(self.available.sum())} of {self.n_items} items>"
 
     def appear(self, items: Iterable[int], batch: int) -> None:
-        """Items are there from now on; those that were not before, for people of `batch` and later."""
+        """Items are there from now on; those that were not before, for users of `batch` and later."""
         result = self._items(items)
         new = result[self.first_batch[result] == NOT_YET]
         self.first_batch[new], self.retired_in[result] = batch, NOT_YET
@@ -129,11 +129,11 @@ class ItemAvailability:
         return result._replace(**self.fitted.tree._asdict()) if self.rules.caps else result
 
     def lists_for_exclusions(self) -> Lists | None:
-        """What may take the place of what a person excludes; None where people may exclude nothing."""
+        """What may take the place of what a user excludes; None where users may exclude nothing."""
         return self.lists() if self.exclusions else None
 
     def ranking(self, gains: Floats) -> Items | None:
-        """What takes the place of what a person excludes, the best first; None where people may exclude nothing."""
+        """What takes the place of what a user excludes, the best first; None where users may exclude nothing."""
         if not self.exclusions:
             return None
         may = np.flatnonzero(self.available)

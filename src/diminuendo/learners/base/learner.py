@@ -18,20 +18,20 @@ from numpy.typing import NDArray
 
 from diminuendo import _snapshots, _validate
 from diminuendo.errors import DiminuendoError, InvalidInput, refuse_copies
+from diminuendo.learners.base.contribution_bound import Identity, silenced
 from diminuendo.learners.base.feedback import refusal
+from diminuendo.learners.base.feedback_window import FeedbackWindow, answered_in_time
 from diminuendo.learners.base.menu import Menu
-from diminuendo.learners.base.patience import Patience, answered_in_time
 from diminuendo.learners.base.policy import MenuPolicy, Policy
-from diminuendo.learners.base.visits import Identity, silenced
 from diminuendo.learners.health import Health
 from diminuendo.privacy.budget import Budget, Guarantee, Unit
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.process_guard import asked
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.streams.contexts import Context, Contexts
 from diminuendo.streams.exclusions import Exclusions
-from diminuendo.streams.people import People, Stream
+from diminuendo.streams.users import Stream, Users
 from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Ints, Items, Progress, Ticket
 
 TOGETHER = 1000
@@ -59,7 +59,7 @@ class Learner:
     --------
     >>> import diminuendo as dim
     >>> setting = dim.Setting(n_items=10, slots=2, rounds=100, feedback="bandit")
-    >>> learner = dim.make("private", setting, coins=dim.SeededCoins(1))
+    >>> learner = dim.make("private", setting, rng=dim.SeededSource(1))
     >>> decision = learner.choose()
     >>> learner.observe(decision, 1.0)  # the reward of decision.slate
     >>> learner.rounds, round(learner.guarantee.epsilon, 6), learner.guarantee.delta
@@ -108,9 +108,9 @@ class Learner:
         return 1 if self._frame.sample is None else self._frame.sample.one_in
 
     @property
-    def visits(self) -> int:
+    def max_rounds_per_user(self) -> int:
         """Contribution bound: how many rounds of one user count."""
-        return self._frame.visits
+        return self._frame.max_rounds_per_user
 
     @property
     def unit(self) -> Unit:
@@ -118,14 +118,14 @@ class Learner:
         return self._frame.unit
 
     @property
-    def patience(self) -> Patience:
+    def feedback_window(self) -> FeedbackWindow:
         """The feedback window, and the share of users who respond."""
-        return self._frame.patience
+        return self._frame.feedback_window
 
     @property
     def waits(self) -> bool:
         """Whether feedback is used in later releases only, so that its order within the window makes no difference."""
-        return isinstance(self.policy, MenuPolicy) and self.patience.rounds is not None
+        return isinstance(self.policy, MenuPolicy) and self.feedback_window.rounds is not None
 
     @property
     def contexts(self) -> Contexts | None:
@@ -133,9 +133,9 @@ class Learner:
         return self._frame.contexts
 
     @property
-    def coins(self) -> Coins:
+    def rng(self) -> RandomSource:
         """The source of randomness."""
-        return self._frame.coins
+        return self._frame.rng
 
     @property
     def reads(self) -> frozenset[FeedbackKind]:
@@ -145,7 +145,10 @@ class Learner:
     @property
     def parameters(self) -> dict[str, Any]:
         """The public numbers that it was made with, by name."""
-        known, result = ("n_items", "slots", "patience"), self._frame.config() | self.policy.parameters()
+        known, result = (
+            ("n_items", "slots", "feedback_window"),
+            self._frame.config() | self.policy.parameters(),
+        )
         return {name: value for name, value in result.items() if name not in known}
 
     # What it promises.
@@ -204,11 +207,11 @@ class Learner:
         """The public serving policy: what is shown next, as data. None if slates are drawn from secret scores."""
         return self.policy.menu if isinstance(self.policy, MenuPolicy) else None
 
-    # One person after the other.
+    # One user after the other.
 
     def choose(
         self,
-        person: Identity | None = None,
+        user_id: Identity | None = None,
         *,
         context: Context = None,
         exclude: Any = None,
@@ -220,7 +223,7 @@ class Learner:
 
         Parameters
         ----------
-        person : hashable, optional
+        user : hashable, optional
             Identity of the user: a public fact. Without it, a user who comes once.
         context : mapping, sequence or value, optional
             What is known of the user, for learners made with contexts, as {"country": "DE"}.
@@ -245,16 +248,16 @@ class Learner:
 
         Notes
         -----
-        From a user's round `visits` + 1 on, slates are shown as ever, and their feedback is not used.
+        From a user's round `max_rounds_per_user` + 1 on, slates are shown as ever, and their feedback is not used.
         """
         excluded = self._frame.exclusions_of(None if exclude is None else [exclude], 1)
-        (decision,) = self._choose([person], self._frame.types_of_one(context), excluded, release)
+        (decision,) = self._choose([user_id], self._frame.types_of_one(context), excluded, release)
         return decision
 
     def choose_many(
         self,
         count: int,
-        persons: Sequence[Identity] | NDArray[Any] | None = None,
+        user_ids: Sequence[Identity] | NDArray[Any] | None = None,
         *,
         contexts: Any = None,
         exclude: Any = None,
@@ -266,7 +269,7 @@ class Learner:
         ----------
         count : int
             Number of users.
-        persons : sequence of hashable, optional
+        users : sequence of hashable, optional
             Identity of each user.
         contexts : sequence or array, optional
             What is known of each user, as in `choose`.
@@ -287,46 +290,46 @@ class Learner:
             If lengths do not fit, or fewer than `count` rounds are left.
         """
         count = _validate.whole(count, 0, None, "count")
-        named: Sequence[Any] | NDArray[Any] = [None] * count if persons is None else persons
+        named: Sequence[Any] | NDArray[Any] = [None] * count if user_ids is None else user_ids
         if len(named) != count:
-            raise InvalidInput(f"persons must name one person per round, {count}; got {len(named)}.")
-        for person in named:
-            self._frame.counts(person)  # whoever cannot be counted is refused before the first round
+            raise InvalidInput(f"users must name one user per round, {count}; got {len(named)}.")
+        for user_id in named:
+            self._frame.counts(user_id)  # whoever cannot be counted is refused before the first round
         types, excluded = self._frame.types_of(contexts, count), self._frame.exclusions_of(exclude, count)
         return self._choose(named, types, excluded, release)
 
     def _choose(
-        self, persons: Sequence[Any] | NDArray[Any], types: Ints, excluded: Exclusions, release: bool
+        self, user_ids: Sequence[Any] | NDArray[Any], types: Ints, excluded: Exclusions, release: bool
     ) -> list[Decision]:
         frame, policy, made = self._frame, self.policy, list[Decision]()
         with frame.guard.everything() if release else frame.guard.lock:
-            frame.admit(len(persons))
-            sampled = frame.in_sample(len(persons))
-            while len(made) < len(persons):
+            frame.admit(len(user_ids))
+            sampled = frame.in_sample(len(user_ids))
+            while len(made) < len(user_ids):
                 if release:
                     self._release_what_is_due()
                 with frame.guard.publishing(), frame.choosing():  # each handed out, or nothing of it
                     if not made:
-                        frame.reserve(persons, sampled)
-                    for person in persons[len(made) : len(made) + TOGETHER]:
+                        frame.reserve(user_ids, sampled)
+                    for user_id in user_ids[len(made) : len(made) + TOGETHER]:
                         frame.who_comes(len(made), types, excluded)
-                        made.append(self._choose_one(person, release, sampled is None or sampled[len(made)]))
-                        if release and len(made) < len(persons) and policy.due():
+                        made.append(self._choose_one(user_id, release, sampled is None or sampled[len(made)]))
+                        if release and len(made) < len(user_ids) and policy.due():
                             break
         return made
 
-    def _choose_one(self, person: Identity | None, release: bool, inside: bool | np.bool_) -> Decision:
+    def _choose_one(self, user_id: Identity | None, release: bool, inside: bool | np.bool_) -> Decision:
         """The next round; where nothing is ready for it, one that does not count. Outside of a sample, none."""
         frame, policy = self._frame, self.policy
         row, probe = frame.blank()
         ready = release or not policy.fill(row)
-        counts = frame.counts(person) and ready
+        counts = frame.counts(user_id) and ready
         while ready and not policy.draw(row, probe):
             policy.resume()
         propensity = policy.propensity(row) if ready else None if frame.exclusions else 1.0
         if not inside:
             return frame.decisions.add_outside(row, propensity)
-        frame.count(person)
+        frame.count(user_id)
         decision = frame.decisions.add(row, probe, counts, propensity, frame.coming)
         if frame.contexts is not None:
             policy.came(decision.round, frame.coming[:1], np.array([counts]))
@@ -407,13 +410,13 @@ class Learner:
             self.policy.learn(place, answer)
 
     @property
-    def unknown_lives(self) -> int:
+    def unmatched_responses(self) -> int:
         """How many reports named decisions that this learner does not know: of before a crash, or of another learner.
 
         They count for nothing. If the number grows, feedback goes astray. For the operator alone, never to be
         published: who responds is private, and this number has no noise.
         """
-        return self._frame.decisions.unknown_lives
+        return self._frame.decisions.unmatched_responses
 
     def row_of(self, decision: Decision) -> Items:
         """Return the slots of a recent decision one by one, -1 where a slot is empty."""
@@ -452,15 +455,15 @@ class Learner:
                 self.policy.release()
             self.policy.warn()
 
-    # All people at once.
+    # All users at once.
 
     def replay(
         self,
-        people: People,
+        users: Users,
         progress: Progress | None = None,
         *,
-        persons: Sequence[Identity] | NDArray[Any] | None = None,
-        late: Ints | None = None,
+        user_ids: Sequence[Identity] | NDArray[Any] | None = None,
+        delay: Ints | None = None,
         contexts: Any = None,
         exclude: Any = None,
     ) -> Items:
@@ -468,11 +471,11 @@ class Learner:
 
         Parameters
         ----------
-        people : People
+        users : Users
             Users, in order.
         progress : callable, optional
             Called with numbers of rounds just finished.
-        persons : sequence of hashable, optional
+        users : sequence of hashable, optional
             Identity of each round's user. Their rounds are counted before the first one is played.
         late : array of int, optional
             How many further rounds are chosen before each user responds; -1 if they never do.
@@ -492,41 +495,41 @@ class Learner:
             If the stream does not fit, or the feedback window is in seconds.
         """
         frame, policy = self._frame, self.policy
-        if people.n_items != self.n_items:
-            raise InvalidInput(f"The learner has {self.n_items} items, the stream {people.n_items}.")
-        people.check()
-        if frame.patience.seconds is not None:
+        if users.n_items != self.n_items:
+            raise InvalidInput(f"The learner has {self.n_items} items, the stream {users.n_items}.")
+        users.check()
+        if frame.feedback_window.seconds is not None:
             raise InvalidInput("A replay takes no time; give patience in rounds, or choose one by one.")
-        types, excluded = self.types_of(people, contexts), frame.exclusions_of(exclude, len(people))
-        waits = self.patience.rounds if self.waits else None
-        slates = np.full((len(people), self.slots), EMPTY_SLOT, dtype=np.int32)
+        types, excluded = self.types_of(users, contexts), frame.exclusions_of(exclude, len(users))
+        waits = self.feedback_window.rounds if self.waits else None
+        slates = np.full((len(users), self.slots), EMPTY_SLOT, dtype=np.int32)
         with frame.guard.everything(), frame.guard.publishing():
-            frame.admit(len(people))
-            sampled = frame.in_sample(len(people))
-            in_time = answered_in_time(late, len(people), waits, self.name, sampled)
-            counted = frame.count_all(persons, len(people), sampled)
+            frame.admit(len(users))
+            sampled = frame.in_sample(len(users))
+            in_time = answered_in_time(delay, len(users), waits, self.name, sampled)
+            counted = frame.count_all(user_ids, len(users), sampled)
         heard = counted if in_time is None else in_time if counted is None else counted & in_time
-        people = people if heard is None else silenced(people, heard)
+        users = users if heard is None else silenced(users, heard)
         done = 0
-        while (before := done) < len(people):
+        while (before := done) < len(users):
             with frame.guard.everything(), frame.choosing():
-                frame.admit(len(people) - done)  # each time: others may have chosen meanwhile
+                frame.admit(len(users) - done)  # each time: others may have chosen meanwhile
                 self._release_what_is_due()
                 frame.who_comes(done, types, excluded, heard, sampled)
                 with frame.guard.learning():
-                    done = policy.replay(people, slates, done)
+                    done = policy.replay(users, slates, done)
                     frame.pass_by(slates[before:done], counted, before, policy.came)
-                if done < len(people):
-                    policy.resume(len(people) - done)
+                if done < len(users):
+                    policy.resume(len(users) - done)
             if progress:
                 progress(done - before)
         return slates
 
-    def types_of(self, people: Stream, contexts: Any = None) -> Ints:
+    def types_of(self, users: Stream, contexts: Any = None) -> Ints:
         """Return the context ids of a stream's users, by `contexts` or by what their stream says."""
         if (known := self._frame.contexts) is not None and contexts is None:
-            return people.types_in(known)
-        return self._frame.types_of(contexts, len(people))
+            return users.types_in(known)
+        return self._frame.types_of(contexts, len(users))
 
     # The items change.
 
@@ -577,10 +580,10 @@ class Learner:
         frame, policy = self._frame, self.policy
         with frame.guard.everything():
             frame.guard.check(frame.limited)
-            facts: dict[str, Any] = {"learner": self.name, "config": self._config()}
-            facts |= {"ledger": frame.ledger is not None} if frame.limited else {}
+            spec: dict[str, Any] = {"learner": self.name, "config": self._config()}
+            spec |= {"ledger": frame.ledger is not None} if frame.limited else {}
             more = {f"extra.{name}": array for name, array in policy.extra().items()} | frame.extra()
-            return _snapshots.sealed(facts, self._arrays() | more)
+            return _snapshots.sealed(spec, self._arrays() | more)
 
     def _take_snapshot(self, found: _snapshots.Arrays) -> None:
         """Begin with the arrays of a snapshot of a learner that was made with the same arguments."""
@@ -588,8 +591,8 @@ class Learner:
         if frame.rounds:
             raise InvalidInput("A learner that has chosen does not go back to a snapshot; restore() another.")
         extra = _snapshots.taken(found, "extra")
-        if frame.visit_limit is not None:
-            frame.visit_limit.take(_snapshots.taken(found, "visits"))
+        if frame.contribution_bound is not None:
+            frame.contribution_bound.take(_snapshots.taken(found, "max_rounds_per_user"))
         rounds = {name: found.pop(name) for name in ("silent", "untold") if name in found}
         _snapshots.fill(self._arrays(), found)
         try:

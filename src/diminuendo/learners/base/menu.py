@@ -67,7 +67,7 @@ class Menu(ABC):
         """Return what draws the slates of the menu's rounds, from the first on."""
 
     @property
-    def stand_ins(self) -> tuple[Items, Items]:
+    def backfill(self) -> tuple[Items, Items]:
         """Backfill for excluded items, the best first: by context id, of shape (n_types, any), and for all users."""
         return NO_ITEMS[None, :], NO_ITEMS
 
@@ -81,14 +81,14 @@ class Menu(ABC):
         if (lists := parts.pop("lists", None)) is not None:
             parts |= {name: part for name, part in lists._asdict().items() if len(part) or name == "items"}
         arrays = {name: part for name, part in parts.items() if isinstance(part, np.ndarray)}
-        facts = {name: part for name, part in parts.items() if name not in arrays}
-        return _snapshots.packed({"menu": self.kind} | facts, arrays)
+        spec = {name: part for name, part in parts.items() if name not in arrays}
+        return _snapshots.packed({"menu": self.kind} | spec, arrays)
 
     @classmethod
-    def from_parts(cls, facts: dict[str, Any], arrays: dict[str, Any]) -> Self:
+    def from_parts(cls, spec: dict[str, Any], arrays: dict[str, Any]) -> Self:
         """Return the menu of facts and arrays that `to_bytes` packed. Raises InvalidInput if they do not fit."""
         lists = {name: arrays[name] for name in Lists._fields if name in arrays}
-        parts = facts | {name: array for name, array in arrays.items() if name not in lists}
+        parts = spec | {name: array for name, array in arrays.items() if name not in lists}
         try:
             result = cls(**parts | ({"lists": Lists(**lists)} if lists else {}))
         except TypeError as error:
@@ -115,9 +115,7 @@ class Chooser(ABC):
     menu: Menu
 
     @abstractmethod
-    def draw(
-        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
-    ) -> int:
+    def draw(self, number: int, slates: Items, probes: Items, rng: PublicWords, types: Ints = NOBODY) -> int:
         """Draw the slates of several rounds in place.
 
         Parameters
@@ -169,7 +167,7 @@ class Chooser(ABC):
             raise InvalidInput(
                 "This menu does not say what else may be shown; make its learner with exclusions=True."
             )
-        own, ranking = self.menu.stand_ins
+        own, ranking = self.menu.backfill
         kinds = types if len(own) > 1 else np.zeros(len(slates), dtype=np.int64)
         leave_out(lists, own, ranking, kinds, excluded, self.room, slates)
 
@@ -218,7 +216,7 @@ class OneSlate(Menu):
         return _Shows(self)
 
     @property
-    def stand_ins(self) -> tuple[Items, Items]:
+    def backfill(self) -> tuple[Items, Items]:
         """The ranking, for everybody."""
         return NO_ITEMS[None, :], NO_ITEMS if self.ranking is None else self.ranking
 
@@ -227,9 +225,7 @@ class _Shows(Chooser):
     def __init__(self, menu: OneSlate) -> None:
         self.menu: OneSlate = menu
 
-    def draw(
-        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
-    ) -> int:
+    def draw(self, number: int, slates: Items, probes: Items, rng: PublicWords, types: Ints = NOBODY) -> int:
         """The one slate, for all rounds."""
         slates[:] = self.menu.slate
         return len(slates)
@@ -270,7 +266,7 @@ class SlateByType(Menu):
         check_lists(self)
         slates = self.slates
         sound = slates.ndim == 2 and slates.shape[1] == self.slots and len(slates) > 0
-        for ranked, shape in zip(self.stand_ins, (2, 1), strict=True):
+        for ranked, shape in zip(self.backfill, (2, 1), strict=True):
             sound &= ranked.ndim == shape and all_items(ranked, self.n_items)
         if not (
             sound and all_items(slates, self.n_items) and (self.own is None or len(self.own) == len(slates))
@@ -282,7 +278,7 @@ class SlateByType(Menu):
         return _ShowsByType(self)
 
     @property
-    def stand_ins(self) -> tuple[Items, Items]:
+    def backfill(self) -> tuple[Items, Items]:
         """Of each type, then of everybody."""
         nobody = np.zeros((len(self.slates), 0), dtype=np.int32)
         return nobody if self.own is None else self.own, NO_ITEMS if self.ranking is None else self.ranking
@@ -292,10 +288,8 @@ class _ShowsByType(Chooser):
     def __init__(self, menu: SlateByType) -> None:
         self.menu: SlateByType = menu
 
-    def draw(
-        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
-    ) -> int:
-        """The slate of each person's type; of type 0, nothing known, for those of whom nothing is said."""
+    def draw(self, number: int, slates: Items, probes: Items, rng: PublicWords, types: Ints = NOBODY) -> int:
+        """The slate of each user's type; of type 0, nothing known, for those of whom nothing is said."""
         slates[:] = self.menu.slates[types if len(types) else 0]
         return len(slates)
 
@@ -325,11 +319,9 @@ class _DrawsAtRandom(Chooser):
     def __init__(self, menu: RandomSlates) -> None:
         self.menu: RandomSlates = menu
 
-    def draw(
-        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
-    ) -> int:
+    def draw(self, number: int, slates: Items, probes: Items, rng: PublicWords, types: Ints = NOBODY) -> int:
         """Uniformly, without replacement."""
-        return int(draw_random_slates(self.menu.n_items, slates, 0, coins))
+        return int(draw_random_slates(self.menu.n_items, slates, 0, rng))
 
     def propensity(self, number: int, row: Items) -> float:
         """One among all ordered choices."""
@@ -360,11 +352,9 @@ class _DrawsFromLists(Chooser):
         self.menu: RandomFromLists = menu
         self._lists = lists
 
-    def draw(
-        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
-    ) -> int:
+    def draw(self, number: int, slates: Items, probes: Items, rng: PublicWords, types: Ints = NOBODY) -> int:
         """Each item that is left to a slot equally likely."""
-        return int(draw_from_lists(self._lists, slates, 0, self.room[0], coins))
+        return int(draw_from_lists(self._lists, slates, 0, self.room[0], rng))
 
     def propensity(self, number: int, row: Items) -> None:
         """Is not said."""
@@ -461,11 +451,9 @@ class _RoundsPoint(Chooser):
         self.menu: SlatesFromPoint = menu
         self._guide = guided(menu.ends[:, None])
 
-    def draw(
-        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
-    ) -> int:
+    def draw(self, number: int, slates: Items, probes: Items, rng: PublicWords, types: Ints = NOBODY) -> int:
         """Pivotal rounding, slate by slate."""
-        return int(_round_slates(self._guide, slates, coins))
+        return int(_round_slates(self._guide, slates, rng))
 
     def propensity(self, number: int, row: Items) -> float:
         """The chance of that row by pivotal rounding."""
@@ -473,11 +461,11 @@ class _RoundsPoint(Chooser):
 
 
 @kernel
-def _round_slates(guide: GuideTable, slates: Items, coins: PublicWords) -> int:
+def _round_slates(guide: GuideTable, slates: Items, rng: PublicWords) -> int:
     for done in range(len(slates)):
-        begin(coins)
-        if not draw_pivotal(guide, slates[done], coins):
-            undo(coins)
+        begin(rng)
+        if not draw_pivotal(guide, slates[done], rng):
+            undo(rng)
             return done
     return len(slates)
 
@@ -490,25 +478,25 @@ def read_lasting(written: Any, n_items: int, slots: int) -> Menu:
     """The menu of these sizes, of a lasting kind, that `to_bytes` wrote, as an array of bytes."""
     if not isinstance(written, np.ndarray) or written.dtype != np.uint8:
         raise InvalidInput("The snapshot lacks the menu that was shown; it was altered.")
-    facts, arrays = _snapshots.unpacked(written.tobytes(), "a menu")
-    kind = next((each for each in LASTING if each.kind == facts.get("menu")), None)
+    spec, arrays = _snapshots.unpacked(written.tobytes(), "a menu")
+    kind = next((each for each in LASTING if each.kind == spec.get("menu")), None)
     menu = None
     if kind is not None:
-        menu = kind.from_parts({name: fact for name, fact in facts.items() if name != "menu"}, arrays)
+        menu = kind.from_parts({name: fact for name, fact in spec.items() if name != "menu"}, arrays)
     if menu is None or (menu.n_items, menu.slots) != (n_items, slots):
         raise InvalidInput("The snapshot holds a menu that was never shown; it was altered.")
     return menu
 
 
 @inline
-def _distinct(n_items: int, row: Items, coins: PublicWords) -> bool:
+def _distinct(n_items: int, row: Items, rng: PublicWords) -> bool:
     """k of n without replacement in random order (Floyd's sampling, then a shuffle)."""
-    begin(coins)
+    begin(rng)
     k = len(row)
     for i in range(k):
-        item = below(n_items - k + i + 1, coins)
+        item = below(n_items - k + i + 1, rng)
         if item == UNFINISHED:
-            undo(coins)
+            undo(rng)
             return False
         for j in range(i):
             if row[j] == item:
@@ -516,17 +504,17 @@ def _distinct(n_items: int, row: Items, coins: PublicWords) -> bool:
                 break
         row[i] = item
     for i in range(k - 1, 0, -1):
-        j = below(i + 1, coins)
+        j = below(i + 1, rng)
         if j == UNFINISHED:
-            undo(coins)
+            undo(rng)
             return False
         row[i], row[j] = row[j], row[i]
     return True
 
 
 @kernel
-def draw_random_slates(n_items: int, slates: Items, done: int, coins: PublicWords) -> int:
+def draw_random_slates(n_items: int, slates: Items, done: int, rng: PublicWords) -> int:
     """Random slates from `done` on; how far it came."""
-    while done < slates.shape[0] and _distinct(n_items, slates[done], coins):
+    while done < slates.shape[0] and _distinct(n_items, slates[done], rng):
         done += 1
     return done

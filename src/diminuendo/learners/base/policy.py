@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput, refuse_copies
-from diminuendo.learners.base.feedback import Reader, said_to
+from diminuendo.learners.base.feedback import Reader, simulate_feedback
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.menu import LASTING, Chooser, Menu, read_lasting
 from diminuendo.learners.health import NOT_AVAILABLE, Health, Signal
 from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
 from diminuendo.privacy.events import Composed, Event
-from diminuendo.streams.people import People
+from diminuendo.streams.users import Users
 from diminuendo.sums.snapshots import Kept, sums_as_extra, take_sums
 from diminuendo.types import FEEDBACKS, Ints, Items
 
@@ -87,13 +87,17 @@ class Policy(ABC):
         """What is proved: the cost of `events` under the budget's accountant; nothing without a budget."""
         frame, budget, events = self.frame, self.budget, self.events
         if budget is None:
-            return no_privacy(frame.coins.secure)
+            return no_privacy(frame.rng.secure)
         if events is None or not self.proof:
             raise InvalidInput(
                 f"The policy of {frame.name!r} has a budget and does not say what it costs: give it `sums` that are "
                 "paid for, or its own `events`; and `proof`, where that is proved."
             )
-        epsilon, secure, view = budget.worth_of(events, frame.visits), frame.coins.secure, frame.unit.view
+        epsilon, secure, view = (
+            budget.worth_of(events, frame.max_rounds_per_user),
+            frame.rng.secure,
+            frame.unit.view,
+        )
         return Guarantee(epsilon, budget.delta, str(frame.unit), self.proof, secure, view=view)
 
     @property
@@ -168,7 +172,7 @@ class Policy(ABC):
         """
 
     def came(self, first: int, types: Ints, counts: NDArray[np.bool_]) -> None:  # noqa: B027  few count
-        """People of these types came, from round `first` on; for each, whether her answer counts.
+        """Users of these types came, from round `first` on; for each, whether her answer counts.
 
         Called where there are contexts, of which some need to know how many there are of each.
         """
@@ -195,7 +199,7 @@ class Policy(ABC):
             What `reader` made of the feedback.
         """
 
-    def replay(self, people: People, slates: Items, done: int) -> int:
+    def replay(self, users: Users, slates: Items, done: int) -> int:
         """Play rounds from `done` on, and return how far it came before it must be resumed, which must be public.
 
         The default plays one round, as it is chosen and answered: right for every policy, and slow. Override it
@@ -209,7 +213,7 @@ class Policy(ABC):
         if frame.heard is None or frame.heard[0]:
             decision = decisions.add(row, probe, coming=frame.coming)
             kind = next(kind for kind in FEEDBACKS if kind in self.reader.kinds)
-            answer = self.reader(frame, decision, said_to(people, done, decision.slate, kind))
+            answer = self.reader(frame, decision, simulate_feedback(users, done, decision.slate, kind))
             decisions.close(place := decision.round % decisions.remembered)
             self.learn(place, answer)
             decisions.issued[0] -= 1  # whoever called counts the rounds that were played
@@ -235,7 +239,7 @@ class Policy(ABC):
         return asked | dict(self.options)
 
     def parameters(self) -> dict[str, Any]:
-        """The public numbers that it was made with, for people to read."""
+        """The public numbers that it was made with, for users to read."""
         return self.config()
 
     def state(self) -> Any:
@@ -281,7 +285,7 @@ class MenuPolicy(Policy):
     (0, 1, 2)
     """
 
-    elsewhere: ClassVar[bool] = False
+    remote_rounds: ClassVar[bool] = False
     _chooser: Chooser
     _shows: bool = False  # whether `show` says what is shown; then a snapshot holds it
 
@@ -355,26 +359,26 @@ class MenuPolicy(Policy):
         return drawn
 
     def leave_out(self, slates: Items, types: Ints) -> None:
-        """Change the slates of the people who are chosen for now, so that nobody is shown what she excludes."""
+        """Change the slates of the users who are chosen for now, so that nobody is shown what she excludes."""
         frame = self.frame
         if len(frame.excluding.items):
             self.chooser.without(slates, frame.excluding, types)
             frame.excluding = frame.excluding.since(len(slates))
 
-    def stop(self, people: People, done: int, *marks: int | None) -> int:
+    def stop(self, users: Users, done: int, *marks: int | None) -> int:
         """How far a replay that has come to `done` may go in one go: to the first of these rounds.
 
-        With a public sample that many rounds of people who have one, and who comes between them.
+        With a public sample that many rounds of users who have one, and who comes between them.
         """
         frame = self.frame
         rounds = [mark - frame.rounds for mark in marks if mark is not None]
         if frame.sampled is not None:
             heads = np.flatnonzero(frame.sampled)
             rounds = [int(heads[many - 1]) + 1 for many in rounds if 0 < many <= len(heads)]
-        return min([len(people), *(done + many for many in rounds)])
+        return min([len(users), *(done + many for many in rounds)])
 
-    def learn_all(self, places: Ints, answers: Sequence[Any] | People) -> None:
-        """As `learn`, for several people at once; of a table, whose people said this."""
+    def learn_all(self, places: Ints, answers: Sequence[Any] | Users) -> None:
+        """As `learn`, for several users at once; of a table, whose users said this."""
         for place, answer in zip(places.tolist(), answers, strict=True):
             self.learn(place, answer)
 
@@ -382,5 +386,5 @@ class MenuPolicy(Policy):
         """Take users' data of these rounds out of all later releases, if single users' data is kept."""
 
     def propensity(self, row: Items) -> float | None:
-        """As the menu says; nothing where people may exclude items, since what she excludes has a part in it."""
+        """As the menu says; nothing where users may exclude items, since what she excludes has a part in it."""
         return None if self.frame.exclusions else self.chooser.propensity(self.frame.rounds, row)

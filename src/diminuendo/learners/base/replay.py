@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.feedback import said_to
+from diminuendo.learners.base.contribution_bound import Identity
+from diminuendo.learners.base.feedback import simulate_feedback
+from diminuendo.learners.base.feedback_window import NO_FEEDBACK_WINDOW, FeedbackWindow
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import NO_PATIENCE, Patience
-from diminuendo.learners.base.visits import Identity
 from diminuendo.streams.exclusions import exclusions_of
-from diminuendo.streams.people import People, Stream
+from diminuendo.streams.users import Stream, Users
 from diminuendo.types import (
     EMPTY_SLOT,
     FEEDBACKS,
@@ -37,8 +37,8 @@ def replay(
     feedback: FeedbackKind | None = None,
     progress: Progress | None = None,
     *,
-    persons: Sequence[Identity] | NDArray[Any] | None = None,
-    late: Ints | None = None,
+    user_ids: Sequence[Identity] | NDArray[Any] | None = None,
+    delay: Ints | None = None,
     contexts: Any = None,
     exclude: Any = None,
 ) -> Items:
@@ -57,7 +57,7 @@ def replay(
         For learners that read several kinds.
     progress : callable, optional
         Called with numbers of rounds just finished.
-    persons : sequence, optional
+    users : sequence, optional
         Identity of each round's user, if users may own several rounds.
     late : array of int, optional
         How many further rounds are chosen before each user responds; -1 if they never do.
@@ -81,13 +81,13 @@ def replay(
     >>> import diminuendo as dim
     >>> users = dim.msweb()[:2_000]
     >>> setting = dim.Setting(users.n_items, slots=5, rounds=len(users), feedback="full")
-    >>> learner = dim.make("private", setting, coins=dim.SeededCoins(0))
+    >>> learner = dim.make("private", setting, rng=dim.SeededSource(0))
     >>> slates = dim.replay(learner, users)
     >>> slates.shape, round(float(users.values(slates).mean()), 3)
     ((2000, 5), 0.663)
     """
-    more: dict[str, Any] = {"persons": persons, "late": late, "contexts": contexts, "exclude": exclude}
-    if isinstance(stream, People) and (late is None or learner.waits):
+    more: dict[str, Any] = {"user_ids": user_ids, "delay": delay, "contexts": contexts, "exclude": exclude}
+    if isinstance(stream, Users) and (delay is None or learner.waits):
         return learner.replay(stream, progress, **more)
     return loop(learner, stream, feedback, progress, **more)
 
@@ -98,8 +98,8 @@ def loop(
     feedback: FeedbackKind | None = None,
     progress: Progress | None = None,
     *,
-    persons: Sequence[Identity] | NDArray[Any] | None = None,
-    late: Ints | None = None,
+    user_ids: Sequence[Identity] | NDArray[Any] | None = None,
+    delay: Ints | None = None,
     contexts: Any = None,
     exclude: Any = None,
 ) -> Items:
@@ -113,9 +113,9 @@ def loop(
     for t in range(len(stream)):
         context = None if columns is None else columns.said(types.item(t))
         own = None if exclude is None else excluded.of(t)
-        decision = learner.choose(None if persons is None else persons[t], context=context, exclude=own)
-        row, said = learner.row_of(decision), said_to(stream, t, decision.slate, kind)
-        after = 0 if late is None else int(late[t])
+        decision = learner.choose(None if user_ids is None else user_ids[t], context=context, exclude=own)
+        row, said = learner.row_of(decision), simulate_feedback(stream, t, decision.slate, kind)
+        after = 0 if delay is None else int(delay[t])
         if after != NEVER:
             on_the_way.setdefault(t + after, []).append((decision, said))
         for answer in on_the_way.pop(t, []):
@@ -131,49 +131,51 @@ MEANS_WAITED = 3
 
 
 @dataclass(frozen=True)
-class Lateness:
-    """How late people of a simulation answer, and the share of them who do."""
+class Delay:
+    """How late users of a simulation answer, and the share of them who do."""
 
     rounds: int = 0
-    """An answer comes when this many further people have been chosen for."""
+    """An answer comes when this many further users have been chosen for."""
     spread: bool = False
     """Whether `rounds` is the mean of an exponential law, and not everybody's."""
-    answering: float = 1.0
+    response_rate: float = 1.0
 
     def __str__(self) -> str:
         return f"exponential:{self.rounds}" if self.spread else str(self.rounds)
 
     @property
-    def patience(self) -> Patience:
+    def feedback_window(self) -> FeedbackWindow:
         """What learners are told: until when to wait, and how many answer."""
-        if not self.rounds and self.answering == 1:
-            return NO_PATIENCE
-        return Patience(rounds=self.rounds * (MEANS_WAITED if self.spread else 1), answering=self.answering)
+        if not self.rounds and self.response_rate == 1:
+            return NO_FEEDBACK_WINDOW
+        return FeedbackWindow(
+            rounds=self.rounds * (MEANS_WAITED if self.spread else 1), response_rate=self.response_rate
+        )
 
-    def drawn(self, people: int, seed: int) -> Ints | None:
+    def drawn(self, users: int, seed: int) -> Ints | None:
         """How many further rounds are chosen before each of them answers, NEVER for who does not; None: all at once."""
-        if self.patience == NO_PATIENCE:
+        if self.feedback_window == NO_FEEDBACK_WINDOW:
             return None
-        chance = np.random.default_rng((seed, self.rounds, people))
-        late = np.full(people, self.rounds, dtype=np.int64)
+        chance = np.random.default_rng((seed, self.rounds, users))
+        delay = np.full(users, self.rounds, dtype=np.int64)
         if self.spread:
-            late = np.floor(chance.exponential(self.rounds, people)).astype(np.int64)
-        return np.where(chance.random(people) < self.answering, late, NEVER)
+            delay = np.floor(chance.exponential(self.rounds, users)).astype(np.int64)
+        return np.where(chance.random(users) < self.response_rate, delay, NEVER)
 
     def said(self) -> str:
         """In words, for the title of a table; nothing where everybody answers at once."""
         words = []
         if self.rounds:
             words.append(f"answers {'about ' if self.spread else ''}{self.rounds:,} rounds late")
-        if self.answering < 1:
-            words.append(f"{100 * self.answering:g} % answer")
+        if self.response_rate < 1:
+            words.append(f"{100 * self.response_rate:g} % answer")
         return ", ".join(words)
 
 
-def as_lateness(said: str | int, answering: float = 1.0) -> Lateness:
+def as_delay(said: str | int, response_rate: float = 1.0) -> Delay:
     """What was said of it: 0, for at once; a number of rounds, as 1000; or their mean, as exponential:1000.
 
-    `answering`: the share of people who answer.
+    `response_rate`: the share of users who answer.
     """
     text = str(said).strip()
     spread, number = text.startswith("exponential:"), text.removeprefix("exponential:")
@@ -182,8 +184,8 @@ def as_lateness(said: str | int, answering: float = 1.0) -> Lateness:
             "late is a number of rounds, as 1000, or their mean where chance decides, as exponential:1000; "
             f"got {said!r}."
         )
-    return Lateness(int(number), spread, Patience(answering=answering).answering)
+    return Delay(int(number), spread, FeedbackWindow(response_rate=response_rate).response_rate)
 
 
-AT_ONCE = Lateness()
-"""Everybody answers before the next person comes."""
+AT_ONCE = Delay()
+"""Everybody answers before the next user comes."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.patience import NO_PATIENCE, Patient, as_patience
+from diminuendo.learners.base.feedback_window import NO_FEEDBACK_WINDOW, Patient, as_feedback_window
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.streams.contexts import Contexts, as_contexts
 from diminuendo.types import FEEDBACKS, FeedbackKind, Floats
@@ -56,14 +56,15 @@ class Setting:
 
     Notes
     -----
-    Contexts, exclusions and `visits` decide the adjacency of the guarantee: see `privacy.Unit`. A public sample
+    Contexts, exclusions and `max_rounds_per_user` decide the adjacency of the guarantee: see `privacy.Unit`. A
+    public sample
     does not lower epsilon, because everybody may know who is in it (Theorem L4 of docs/maths/late.md).
 
     Examples
     --------
     >>> import diminuendo as dim
     >>> setting = dim.Setting(n_items=294, slots=5, rounds=30_000, feedback="full", epsilon=0.5)
-    >>> setting.delta, setting.visits
+    >>> setting.delta, setting.max_rounds_per_user
     (1e-06, 1)
 
     """
@@ -74,8 +75,8 @@ class Setting:
     feedback: FeedbackKind
     epsilon: float = 1.0
     delta: float = 1e-6
-    visits: int = 1
-    patience: Patient = NO_PATIENCE
+    max_rounds_per_user: int = 1
+    feedback_window: Patient = NO_FEEDBACK_WINDOW
     contexts: Contexts | None = field(default=None, repr=False)
     rules: SlateRules | None = field(default=None, repr=False)
     exclusions: bool = field(default=False, repr=False)
@@ -90,8 +91,8 @@ class Setting:
             "feedback": _validate.one_of(self.feedback, FEEDBACKS, "feedback"),
             "epsilon": _validate.positive_float(self.epsilon, "epsilon"),
             "delta": _validate.delta(self.delta),
-            "visits": _validate.positive_int(self.visits, "visits"),
-            "patience": as_patience(self.patience),
+            "max_rounds_per_user": _validate.positive_int(self.max_rounds_per_user, "max_rounds_per_user"),
+            "feedback_window": as_feedback_window(self.feedback_window),
             "contexts": as_contexts(self.contexts),
             "rules": as_rules(self.rules),
             "exclusions": bool(self.exclusions),
@@ -110,15 +111,15 @@ class Prior(NamedTuple):
     """What is known of items before anybody comes: public."""
 
     scores: Floats
-    """Which share of people each item pleases."""
-    people: int
-    """As how many people that counts."""
+    """Which share of users each item pleases."""
+    users: int
+    """As how many users that counts."""
 
 
-def checked_prior(scores: Any, people: int | None, n_items: int, otherwise: int) -> Prior | None:
-    """A public prior at the door, counting as `people`, or as `otherwise` people where that is None."""
+def checked_prior(scores: Any, users: int | None, n_items: int, otherwise: int) -> Prior | None:
+    """A public prior at the door, counting as `users`, or as `otherwise` users where that is None."""
     result = None if scores is None else _checked_scores(scores, n_items)
-    many = otherwise if people is None else _validate.positive_int(people, "prior_people")
+    many = otherwise if users is None else _validate.positive_int(users, "prior_users")
     return None if result is None else Prior(result, many)
 
 
@@ -126,6 +127,6 @@ def _checked_scores(scores: Any, n_items: int) -> Floats:
     result = np.array(scores, dtype=np.float64)
     if result.shape != (n_items,) or not ((result >= 0) & (result <= 1)).all():
         raise InvalidInput(
-            f"prior must say for each of {n_items} items which share of people it pleases, from 0 to 1."
+            f"prior must say for each of {n_items} items which share of users it pleases, from 0 to 1."
         )
     return result

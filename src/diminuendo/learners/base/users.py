@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from diminuendo._sparse import SparseRows, stacked
 from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.objectives.family import Family, Table
-from diminuendo.objectives.person import Person
 from diminuendo.objectives.records import from_record, same_family, to_record
+from diminuendo.objectives.user import User
 from diminuendo.streams.moved import as_in_their_rows
-from diminuendo.streams.walks import ScoreWalk, Segment, one_person
+from diminuendo.streams.walks import ScoreWalk, Segment, one_user
 from diminuendo.types import Floats, Ints, Objective
 
 GATHER = 256
@@ -35,7 +35,7 @@ NO_ROUND = -1
 """In place of a round that is not known: such a user cannot be erased."""
 
 
-class Facts(NamedTuple):
+class Spec(NamedTuple):
     """Public facts of each user of a block, in as few bits as hold them."""
 
     batches: NDArray[Any]
@@ -43,14 +43,14 @@ class Facts(NamedTuple):
     """Context ids; 0 without contexts."""
     rounds: NDArray[Any]
 
-    def some(self, where: Any) -> Facts:
+    def some(self, where: Any) -> Spec:
         """Those of some users."""
-        return Facts(*(column[where] for column in self))
+        return Spec(*(column[where] for column in self))
 
 
-def facts_of(users: int, batch: int, types: Ints | int = 0, rounds: Ints | int = NO_ROUND) -> Facts:
+def spec_of(users: int, batch: int, types: Ints | int = 0, rounds: Ints | int = NO_ROUND) -> Spec:
     """Facts of users of one batch."""
-    return Facts(*(_narrow(np.broadcast_to(column, users)) for column in (batch, types, rounds)))
+    return Spec(*(_narrow(np.broadcast_to(column, users)) for column in (batch, types, rounds)))
 
 
 def _narrow(numbers: NDArray[Any]) -> NDArray[Any]:
@@ -58,8 +58,8 @@ def _narrow(numbers: NDArray[Any]) -> NDArray[Any]:
     return numbers.astype(np.promote_types(np.min_scalar_type(low), np.min_scalar_type(high)))
 
 
-def _joined(parts: Sequence[Facts]) -> Facts:
-    return Facts(*map(np.concatenate, zip(*parts, strict=True)))
+def _joined(parts: Sequence[Spec]) -> Spec:
+    return Spec(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,7 +71,7 @@ class Block:
     n_items: int
     first: int
     end: int
-    facts: Facts
+    spec: Spec
     own: bool = False
     """Whether the table holds nobody else, so that who is erased must leave it."""
 
@@ -103,25 +103,23 @@ class Block:
         where = np.flatnonzero(stays)
         if len(where) in (0, len(self)):
             return self if len(where) else None
-        facts, low, high = self.facts.some(where), int(where[0]), int(where[-1]) + 1
+        spec, low, high = self.spec.some(where), int(where[0]), int(where[-1]) + 1
         if not self.own and high - low == len(where):
-            return Block(self.family, self.table, self.n_items, self.first + low, self.first + high, facts)
-        return block_of(
-            self.family, self.table, self.n_items, [part.only(where) for part in self.rows], facts
-        )
+            return Block(self.family, self.table, self.n_items, self.first + low, self.first + high, spec)
+        return block_of(self.family, self.table, self.n_items, [part.only(where) for part in self.rows], spec)
 
 
-def block_of(family: Family, like: Table, n_items: int, rows: Sequence[SparseRows], facts: Facts) -> Block:
+def block_of(family: Family, like: Table, n_items: int, rows: Sequence[SparseRows], spec: Spec) -> Block:
     """These rows in a table of their own, whose public parameters are those of the table `like`."""
-    return Block(family, family.with_rows(like, rows), n_items, 0, len(facts.batches), facts, own=True)
+    return Block(family, family.with_rows(like, rows), n_items, 0, len(spec.batches), spec, own=True)
 
 
 def _merged(blocks: Sequence[Block]) -> Block:
     """Users of one family in one block, as they came."""
     first, rows = blocks[0], [block.rows for block in blocks]
     parts = [stacked(several) for several in zip(*rows, strict=True)]
-    facts = _joined([block.facts for block in blocks])
-    return block_of(first.family, first.table, first.n_items, parts, facts)
+    spec = _joined([block.spec for block in blocks])
+    return block_of(first.family, first.table, first.n_items, parts, spec)
 
 
 class Waiting(NamedTuple):
@@ -190,7 +188,7 @@ class UserStore:
     @property
     def batches(self) -> Ints:
         """The batch of each user."""
-        known = [block.facts.batches for block in self.blocks]
+        known = [block.spec.batches for block in self.blocks]
         return np.concatenate([*known, [user.batch for user in self._functions]]).astype(np.int64)
 
     def add(
@@ -202,12 +200,12 @@ class UserStore:
         said: tuple[Ints, Floats] = NOTHING,
     ) -> None:
         """Store one user of the context id `kind`; `said`: of a Python function, singleton values by rising items."""
-        if type(user) is not Person:  # foreign code may say that it is one
-            one = one_person(user)
+        if type(user) is not User:  # foreign code may say that it is one
+            one = one_user(user)
             if one.family is None:
                 self._functions.append(FunctionUser(one, *said, batch, kind, round))
                 return
-            user = Person(one.family, self.n_items, one.table, int(one.rows[0]))
+            user = User(one.family, self.n_items, one.table, int(one.rows[0]))
         self._wait(Waiting(user.family, user.table, user.index, user.index + 1, batch, kind, round))
 
     def add_rows(
@@ -228,12 +226,12 @@ class UserStore:
             self._wait(Waiting(family, table, first, end, batch, types, rounds))
             return
         self._gather()
-        facts = facts_of(len(places), batch, types, rounds)
+        spec = spec_of(len(places), batch, types, rounds)
         if end - first == len(places) and (isinstance(rows, range) or (np.diff(places) == 1).all()):
-            self._cut(Block(family, table, self.n_items, first, end, facts))
+            self._cut(Block(family, table, self.n_items, first, end, spec))
         else:
             some = [part.only(places) for part in whole]
-            self._cut(block_of(family, table, self.n_items, some, facts))
+            self._cut(block_of(family, table, self.n_items, some, spec))
 
     def _cut(self, block: Block) -> None:
         """Append users of one table, in blocks that are not too large."""
@@ -246,7 +244,7 @@ class UserStore:
                     self.n_items,
                     block.first + low,
                     block.first + high,
-                    block.facts.some(slice(low, high)),
+                    block.spec.some(slice(low, high)),
                     block.own,
                 )
             )
@@ -257,10 +255,8 @@ class UserStore:
         while blocks and len(blocks[-1]) + len(block) <= BLOCK:
             last = blocks[-1]
             if last.table is block.table and last.end == block.first:
-                facts = _joined([last.facts, block.facts])
-                block = Block(
-                    block.family, block.table, self.n_items, last.first, block.end, facts, block.own
-                )
+                spec = _joined([last.spec, block.spec])
+                block = Block(block.family, block.table, self.n_items, last.first, block.end, spec, block.own)
             elif (
                 last.own
                 and block.own
@@ -295,11 +291,11 @@ class UserStore:
             np.concatenate([np.broadcast_to(given, size) for given, size in zip(columns, sizes, strict=True)])
             for columns in ([each.types for each in waiting], [each.rounds for each in waiting])
         )
-        facts = Facts(
+        spec = Spec(
             _narrow(np.repeat([each.batch for each in waiting], sizes)), _narrow(types), _narrow(rounds)
         )
         block = block_of(
-            family, like, self.n_items, [stacked(several) for several in zip(*rows, strict=True)], facts
+            family, like, self.n_items, [stacked(several) for several in zip(*rows, strict=True)], spec
         )
         # In one go: nobody is there twice, whatever fails.
         self._append(block)
@@ -308,13 +304,13 @@ class UserStore:
     def erase(self, rounds: Ints) -> None:
         """Drop everybody who came in these rounds."""
         self._keep(
-            lambda block: ~np.isin(block.facts.rounds, rounds),
+            lambda block: ~np.isin(block.spec.rounds, rounds),
             lambda user: user.round not in set(rounds.tolist()),
         )
 
     def forget(self, before: int) -> None:
         """Drop everybody of batches before that one."""
-        self._keep(lambda block: block.facts.batches >= before, lambda user: user.batch >= before)
+        self._keep(lambda block: block.spec.batches >= before, lambda user: user.batch >= before)
 
     def _keep(self, rows: Any, functions: Any) -> None:
         blocks = [part for block in self.blocks if (part := block.only(rows(block))) is not None]
@@ -322,7 +318,7 @@ class UserStore:
 
     def score_walk(self, batch: int) -> ScoreWalk:
         """Everybody of one batch along a growing slate, all together."""
-        some = [block.only(block.facts.batches == batch) for block in self.blocks]
+        some = [block.only(block.spec.batches == batch) for block in self.blocks]
         functions = [user.segment for user in self._functions if user.batch == batch]
         return ScoreWalk(self.n_items, [*(block.segment for block in some if block is not None), *functions])
 
@@ -342,40 +338,40 @@ class UserStore:
                 whole = stacked(several)
                 for name, dtype in (("indptr", np.int64), ("indices", np.int64), ("data", np.float64)):
                     arrays[f"{number}.{part}.{name}"] = getattr(whole, name).astype(dtype)
-        facts = _joined([facts_of(0, 0), *(block.facts for block in self._blocks)])
+        spec = _joined([spec_of(0, 0), *(block.spec for block in self._blocks)])
         arrays["families"] = np.frombuffer(
             json.dumps([record for record, _ in result]).encode(), dtype=np.uint8
         )
-        if (facts.rounds != NO_ROUND).any():
-            arrays["rounds"] = facts.rounds.astype(np.int64)
+        if (spec.rounds != NO_ROUND).any():
+            arrays["rounds"] = spec.rounds.astype(np.int64)
         if self.n_types > 1:
-            arrays["types"] = facts.types.astype(np.int64)
-        return arrays | {"batches": facts.batches.astype(np.int64)}
+            arrays["types"] = spec.types.astype(np.int64)
+        return arrays | {"batches": spec.batches.astype(np.int64)}
 
     def read(self, arrays: dict[str, NDArray[Any]], batches: int) -> None:
         """Store everybody of a snapshot whose batches are below `batches`; refuse what compiled code could not read."""
         self._blocks, self._waiting, self._who_wait, self._functions = [], [], 0, []
         try:
-            facts = Facts(
+            spec = Spec(
                 arrays["batches"],
                 arrays["types"] if self.n_types > 1 else np.zeros(len(arrays["batches"]), dtype=np.int64),
                 arrays.get("rounds", np.full(len(arrays["batches"]), NO_ROUND)),
             )
             least, most = (0, 0, NO_ROUND), (batches, self.n_types, np.iinfo(np.int64).max)
-            for column, low, high in zip(facts, least, most, strict=True):
-                known = column.dtype == np.int64 and column.shape == facts.batches.shape
+            for column, low, high in zip(spec, least, most, strict=True):
+                known = column.dtype == np.int64 and column.shape == spec.batches.shape
                 if not known or ((column < low) | (column >= high)).any():
                     raise InvalidInput(
                         "The snapshot holds users who could not have been added; it was altered."
                     )
-            facts, done = Facts(*map(_narrow, facts)), 0
+            spec, done = Spec(*map(_narrow, spec)), 0
             for family, table, users in self._tables(arrays):
-                some = facts.some(slice(done, done + users))
+                some = spec.some(slice(done, done + users))
                 self._cut(Block(family, table, self.n_items, 0, users, some, own=True))
                 done += users
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InvalidInput(f"The snapshot's users cannot be read: {error}.") from error
-        if done != len(facts.batches):
+        if done != len(spec.batches):
             raise InvalidInput("The snapshot holds other users than it says; it was altered.")
 
     def _tables(self, arrays: dict[str, NDArray[Any]]) -> Iterator[tuple[Family, Table, int]]:

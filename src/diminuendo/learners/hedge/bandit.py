@@ -1,7 +1,7 @@
 """Ordered experts with bandit feedback: explore now and then, learn only from that (Streeter & Golovin).
 
-All that comes back is one number, the payoff. With probability `exploring` a round explores: a random slot i and a
-random item a are drawn, the experts' items before slot i and then a are shown, and expert i learns the payoff
+All that comes back is one number, the reward. With probability `exploring` a round explores: a random slot i and a
+random item a are drawn, the experts' items before slot i and then a are shown, and expert i learns the reward
 as the gain of a. Other rounds show the experts' slate and teach nothing. An exploring slate is shorter
 than k where i is.
 
@@ -25,20 +25,20 @@ from diminuendo.errors import InvalidInput
 from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
 from diminuendo.learners.base.decisions import NO_PROBE
 from diminuendo.learners.base.entry import Advice, Entry
-from diminuendo.learners.base.feedback import Payoffs
+from diminuendo.learners.base.feedback import Rewards
+from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import bounds
 from diminuendo.learners.hedge.full import draw_slots
 from diminuendo.learners.hedge.private_draws import FreeDraws, SecretScoresPolicy
 from diminuendo.objectives.family import Table, add, start, value
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.randomness.ticks import to_ticks
 from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretWords, begin, below, undo
-from diminuendo.streams.people import People, shown_before
+from diminuendo.streams.users import Users, shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Items
 
 COIN = 1 << 53
@@ -53,7 +53,7 @@ def default_exploring(n_items: int, slots: int, rounds: int) -> float:
 class ExploreExploitPolicy(SecretScoresPolicy):
     """k ordered Hedge experts that learn from exploring rounds only, not private. `rate=None`: each finds its own."""
 
-    reader = Payoffs()
+    reader = Rewards()
 
     def __init__(self, frame: Frame, exploring: float, rate: float | None) -> None:
         self.frame, self._draws, self.rate = frame, FreeDraws(frame), rate
@@ -78,21 +78,21 @@ class ExploreExploitPolicy(SecretScoresPolicy):
         words = self.frame.public.view, self.frame.secret.view
         return _draw_round(self._experts, self.exploring, row, probe, *words)
 
-    # Private: the expert that explored learns the payoff as the gain of the item that it tried.
+    # Private: the expert that explored learns the reward as the gain of the item that it tried.
 
     def learn(self, place: int, answer: float) -> None:
-        """Of an exploring round, the payoff; of others, nothing."""
-        learn_payoff(self._experts, self.frame.decisions.probes[place], answer)
+        """Of an exploring round, the reward; of others, nothing."""
+        learn_reward(self._experts, self.frame.decisions.probes[place], answer)
 
-    def replay(self, people: People, slates: Items, done: int) -> int:
+    def replay(self, users: Users, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
-        frame, room = self.frame, (np.empty(people.largest_state), np.empty(3, dtype=np.int32))
+        frame, room = self.frame, (np.empty(users.largest_state), np.empty(3, dtype=np.int32))
 
         def play(done: int, stop: int) -> int:
             words = frame.public.view, frame.secret.view
-            return _replay(self._experts, self.exploring, people.table, slates[:stop], done, *words, *room)
+            return _replay(self._experts, self.exploring, users.table, slates[:stop], done, *words, *room)
 
-        return frame.stride(play, done, len(people))
+        return frame.stride(play, done, len(users))
 
     # What a snapshot holds.
 
@@ -111,8 +111,8 @@ def explore_exploit(
     *,
     exploring: float,
     rate: float | None = None,
-    coins: Coins | None = None,
-    patience: Patient = None,
+    rng: RandomSource | None = None,
+    feedback_window: Patient = None,
 ) -> Learner:
     """Return k ordered Hedge experts that learn from exploring rounds only. Bandit feedback, not private.
 
@@ -127,7 +127,7 @@ def explore_exploit(
     rate : float, optional
         Learning rate. By default each expert finds its own.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
     patience : Patience or int, optional
         Feedback window.
 
@@ -152,26 +152,26 @@ def explore_exploit(
     Examples
     --------
     >>> import diminuendo as dim
-    >>> learner = dim.ExploreExploit(20, 3, exploring=0.5, coins=dim.SeededCoins(1))
+    >>> learner = dim.ExploreExploit(20, 3, exploring=0.5, rng=dim.SeededSource(1))
     >>> learner.choose_many(4)[0].probe is None, sorted(learner.reads)
     (False, ['bandit'])
     """
-    frame = Frame("hedge-bandit", n_items, slots, coins=coins, patience=patience)
+    frame = Frame("hedge-bandit", n_items, slots, rng=rng, feedback_window=feedback_window)
     return Learner(ExploreExploitPolicy(frame, exploring, rate))
 
 
 def explore_exploit_for(
-    setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
+    setting: Setting, *, rng: RandomSource | None = None, ledger: Ledger | None = None
 ) -> Learner:
     """Explores as much as balances the bound for the rounds of the setting."""
     exploring = default_exploring(setting.n_items, setting.slots, setting.rounds)
-    return explore_exploit(setting.n_items, setting.slots, exploring=exploring, coins=coins)
+    return explore_exploit(setting.n_items, setting.slots, exploring=exploring, rng=rng)
 
 
 ExploreExploit = Entry(
     "hedge-bandit",
     explore_exploit,
-    reads=Payoffs.kinds,
+    reads=Rewards.kinds,
     summary="one Hedge expert per slot, learns from exploring rounds; not private; the bandit yardstick",
     advice=Advice("none", "T^(2/3)", "scores", "as the non-private yardstick with one reward per slate"),
     fits=explore_exploit_for,
@@ -181,16 +181,16 @@ ExploreExploit = Entry(
 
 @inline
 def _next_round(
-    experts: HedgeState, exploring: float, row: Items, probe: Items, coins: PublicWords, secret: SecretWords
+    experts: HedgeState, exploring: float, row: Items, probe: Items, rng: PublicWords, secret: SecretWords
 ) -> bool:
     """The next slate, and the probe (slot, item, whether the expert drew that item itself)."""
-    begin(coins)
+    begin(rng)
     k = len(row)
-    coin = below(COIN, coins)
-    slot = below(k, coins) if coin != UNFINISHED else UNFINISHED
-    item = below(experts.classes.totals.shape[0], coins) if slot != UNFINISHED else UNFINISHED
+    coin = below(COIN, rng)
+    slot = below(k, rng) if coin != UNFINISHED else UNFINISHED
+    item = below(experts.classes.totals.shape[0], rng) if slot != UNFINISHED else UNFINISHED
     if item == UNFINISHED or not draw_slots(experts, row, False, secret):
-        undo(coins)
+        undo(rng)
         return False
     probe[0] = NO_PROBE
     if coin < exploring * COIN:
@@ -205,25 +205,25 @@ _draw_round = as_kernel(_next_round)
 
 
 @inline
-def learn_probe(experts: HedgeState, probe: Items, payoff: float) -> None:
-    """The expert that explored learns the payoff as the gain of the item it tried; others, nothing."""
+def learn_probe(experts: HedgeState, probe: Items, reward: float) -> None:
+    """The expert that explored learns the reward as the gain of the item it tried; others, nothing."""
     if probe[0] != NO_PROBE:
-        ticks = to_ticks(payoff)
+        ticks = to_ticks(reward)
         learn(experts, probe[0], probe[1], ticks)
         settle(experts, probe[0], ticks if probe[2] == 1 else 0)
 
 
-learn_payoff = as_kernel(learn_probe)
+learn_reward = as_kernel(learn_probe)
 
 
 @inline
-def payoff_of(table: Table, person: int, row: Items, state: Floats) -> float:
-    """What a person feels about a slate."""
-    start(table, person, state, 0)
+def reward_of(table: Table, user: int, row: Items, state: Floats) -> float:
+    """What a user feels about a slate."""
+    start(table, user, state, 0)
     for item in row:
         if item != EMPTY_SLOT:
-            add(table, person, state, 0, item)
-    return float(value(table, person, state, 0))
+            add(table, user, state, 0, item)
+    return float(value(table, user, state, 0))
 
 
 @kernel
@@ -233,13 +233,13 @@ def _replay(
     table: Table,
     slates: Items,
     done: int,
-    coins: PublicWords,
+    rng: PublicWords,
     secret: SecretWords,
     state: Floats,
     probe: Items,
 ) -> int:
-    while done < slates.shape[0] and _next_round(experts, exploring, slates[done], probe, coins, secret):
+    while done < slates.shape[0] and _next_round(experts, exploring, slates[done], probe, rng, secret):
         if probe[0] != NO_PROBE:
-            learn_probe(experts, probe, payoff_of(table, done, slates[done], state))
+            learn_probe(experts, probe, reward_of(table, done, slates[done], state))
         done += 1
     return done

@@ -1,11 +1,11 @@
-r"""BanditDP, Algorithm 3 of the paper, and its relatives: k ordered Hedge experts that learn from one number a person.
+r"""BanditDP, Algorithm 3 of the paper, and its relatives: k ordered Hedge experts that learn from one number a user.
 
 Now and then a round explores (bandit.py). Experts draw again after an exploration only; in between the slate stays. All
 of them are one policy (exploring.py):
 
 `bandit-dp`          only the expert that explored redraws ("own"), or all of them, as printed ("all");
 `draw="direct"`      everybody redraws in every round (the paper's appendix: regret of order T^(3/4));
-`draw="presampled"`  exploring rounds are drawn before the first person comes, so that the rate can know their number;
+`draw="presampled"`  exploring rounds are drawn before the first user comes, so that the rate can know their number;
 `streeter-golovin-bandit`  the original: a redraw in every round, and no privacy.
 
 The cap on explorations is the same for everybody and decided by coins, so privacy does not rest on luck: there is no
@@ -13,8 +13,8 @@ tail to add to delta. Without a cap (`cap=None`, as printed) delta is averaged o
 guarantee is the epsilon at which that average is the delta asked for; on a ledger, or for users who have several
 rounds, it is that of a run that explores in every round.
 
-That average: a person's answer matters only if her round explores, and then for the redraw right after it and for those
-that later explorations make due. Coins are public and know nothing of people, so the law of everything seen is a
+That average: a user's answer matters only if her round explores, and then for the redraw right after it and for those
+that later explorations make due. Coins are public and know nothing of users, so the law of everything seen is a
 mixture over them, and its delta at any epsilon is at most the average of the delta given the coins
 (docs/maths/paper.md, P2c):
 
@@ -23,8 +23,8 @@ mixture over them, and its delta at any epsilon is at most the average of the de
 No tail bound is needed, so there is none to get wrong. The sum is taken over intervals of m, each at its upper end.
 
 Regret     docs/maths/paper.md, Theorem P3.
-Guarantee  one person's answer moves one score of one expert by at most one unit, so only that expert's later redraws
-           count, each within a span of `rate` (docs/maths/paper.md, Theorem P2); `rate` * m for a person who has m
+Guarantee  one user's answer moves one score of one expert by at most one unit, so only that expert's later redraws
+           count, each within a span of `rate` (docs/maths/paper.md, Theorem P2); `rate` * m for a user who has m
            rounds, wherever they fall (docs/maths/accounting.md, Theorem A9).
 References Perez-Salazar & Cummings (2021), AISTATS, section 4; Streeter & Golovin (2008), NIPS 21.
 """
@@ -43,10 +43,10 @@ import scipy
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners.base.entry import Advice, Entry
-from diminuendo.learners.base.feedback import Payoffs
-from diminuendo.learners.base.frame import Frame, checked_coins
+from diminuendo.learners.base.feedback import Rewards
+from diminuendo.learners.base.feedback_window import Patient
+from diminuendo.learners.base.frame import Frame, checked_rng
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
 from diminuendo.learners.hedge.constants import CALIBRATIONS, NOT_FOR_USE, Calibration, Resample
@@ -57,7 +57,7 @@ from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.draw_budget import UNLIMITED, DrawBudget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import rounded_up
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.types import Ints
 
 INTERVALS = 400
@@ -74,7 +74,7 @@ REDRAWERS: dict[Resample, int] = {"all": ALL, "own": OWN, "every": EVERY}
 NAME = "bandit-dp"
 
 
-def delta_over_coins(later: int, explores: float, again: float, rate: float, epsilon: float) -> float:
+def delta_over_draws(later: int, explores: float, again: float, rate: float, epsilon: float) -> float:
     """Delta at `epsilon` of redraws within a span of `rate` each: 1 + Binomial(later, again) of them, where her round
     explores, which it does with probability `explores`. Rounded up, and so never 0."""
     later = max(0, later)
@@ -109,10 +109,10 @@ def bandit_dp(
     rate: float,
     epsilon: float,
     delta: float,
-    visits: int = 1,
+    max_rounds_per_user: int = 1,
     ledger: Ledger | None = None,
-    coins: Coins | None = None,
-    patience: Patient = None,
+    rng: RandomSource | None = None,
+    feedback_window: Patient = None,
 ) -> Learner:
     """Return BanditDP, Algorithm 3 of the paper: exploring Hedge experts with private draws. Bandit feedback.
 
@@ -144,7 +144,7 @@ def bandit_dp(
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
     patience : Patience or int, optional
         Feedback window.
 
@@ -173,7 +173,7 @@ def bandit_dp(
     --------
     >>> import diminuendo as dim
     >>> setting = dim.Setting(n_items=20, slots=3, rounds=100_000, feedback="bandit", epsilon=1.0, delta=1e-6)
-    >>> learner = dim.make("bandit-dp", setting, coins=dim.SeededCoins(1))
+    >>> learner = dim.make("bandit-dp", setting, rng=dim.SeededSource(1))
     >>> round(learner.guarantee.epsilon, 3), learner.guarantee.proof
     (1.0, 'docs/maths/paper.md, Theorem P2')
     """
@@ -181,7 +181,14 @@ def bandit_dp(
     cap = None if cap is None else _validate.whole(cap, 0, UNLIMITED, "cap")
     resample = _validate.one_of(resample, tuple(REDRAWERS), "resample")
     frame = Frame(
-        NAME, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
+        NAME,
+        n_items,
+        slots,
+        horizon=horizon,
+        max_rounds_per_user=max_rounds_per_user,
+        ledger=ledger,
+        rng=rng,
+        feedback_window=feedback_window,
     )
     rounds, rate = _validate.positive_int(horizon, "horizon"), _validate.positive_float(rate, "rate")
     budget = Budget(epsilon, delta, frame.unit, constants.accountant_for(delta))
@@ -202,11 +209,17 @@ def bandit_dp(
         tail = math.exp(-8 * min(share**2 * rounds, math.cbrt(rounds)))
     average = None
     again = share / frame.slots if resample == "own" else share
-    if cap is None and resample != "every" and frame.visits == 1 and ledger is None and again < 1:
-        # Over the coins after one given round. Where the rounds of one person may be chosen in the light of earlier
+    if (
+        cap is None
+        and resample != "every"
+        and frame.max_rounds_per_user == 1
+        and ledger is None
+        and again < 1
+    ):
+        # Over the coins after one given round. Where the rounds of one user may be chosen in the light of earlier
         # coins, an average proves nothing, and every round is counted as an exploration. So it is on a ledger, which
         # is charged for the coins as they fall: what is promised is never less than what is charged.
-        average = partial(delta_over_coins, rounds - 2, share, again, rate)
+        average = partial(delta_over_draws, rounds - 2, share, again, rate)
     rules = Rules(share, rounds if cap is None else cap, REDRAWERS[resample])
     claim = claimed(frame, budget, rate, draws, source, tail)
     options = {"exploring": share, "cap": cap, "resample": resample}
@@ -233,7 +246,7 @@ def _exploring(
     average: Callable[[float], float] | None = None,
 ) -> Learner:
     """Experts of which each makes at most `most` redraws; `average`: delta over the coins, where that is less."""
-    paid = DrawBudget(most, 1, rate, frame.ledger, experts=frame.slots, secure=frame.coins.secure)
+    paid = DrawBudget(most, 1, rate, frame.ledger, experts=frame.slots, secure=frame.rng.secure)
     draws = PrivateDraws(frame, budget, paid, "docs/maths/paper.md, Theorem P2", claim, average)
     options = {"rate": rate, "epsilon": budget.epsilon, "delta": budget.delta} | options
     return Learner(ExploringPolicy(frame, rate, rules, draws, options))
@@ -248,7 +261,7 @@ def calibrated(
     *,
     resample: Resample | None = None,
     capped: bool | None = None,
-    coins: Coins | None = None,
+    rng: RandomSource | None = None,
     ledger: Ledger | None = None,
 ) -> Learner:
     """With the paper's constants, or those that make the proved bound least.
@@ -261,7 +274,7 @@ def calibrated(
     capped = not printed if capped is None else capped
     result = constants.bandit(setting, calibration, resample)
     made = bandit_dp(
-        **asked(setting, coins, ledger),
+        **asked(setting, rng, ledger),
         exploring=result.share,
         cap=result.cap if capped else None,
         resample=resample,
@@ -283,11 +296,11 @@ def presampled(
     setting: Setting,
     calibration: Calibration,
     *,
-    coins: Coins | None = None,
+    rng: RandomSource | None = None,
     ledger: Ledger | None = None,
 ) -> Learner:
     """Draw the exploring rounds with public coins, then take the rate that their number allows."""
-    source, share = checked_coins(coins), constants.bandit(setting, calibration, "all").share
+    source, share = checked_rng(rng), constants.bandit(setting, calibration, "all").share
     if share * setting.rounds > MOST_KEPT:
         raise InvalidInput(
             f"About {share * setting.rounds:,.0f} exploring rounds would have to be kept in memory, more than "
@@ -337,7 +350,7 @@ def _variant(draw: str, calibration: Calibration) -> dict[str, Any]:
 BanditDp = Entry(
     NAME,
     bandit_dp,
-    reads=Payoffs.kinds,
+    reads=Rewards.kinds,
     summary="the paper's Algorithm 3 with the best constants its budget allows; bandit",
     advice=Advice("(ε, δ)", "T^(2/3)", "scores", "with one reward per slate and millions of users"),
     fits=partial(calibrated, calibration="tight"),

@@ -1,6 +1,6 @@
 """What is proved of the regret of ordered Hedge experts, as functions.
 
-Each bounds the expected (1 - 1/e)-regret of a whole run of T rounds, payoffs in [0, 1], against people who do not react
+Each bounds the expected (1 - 1/e)-regret of a whole run of T rounds, rewards in [0, 1], against users who do not react
 to what is shown to others. A value of T or more says nothing.
 
 Notation   N items, k slots, T rounds, rate = eta, exploring = gamma.

@@ -6,7 +6,7 @@ r"""Rates and exploring: by the formulas of the paper, or by what privacy really
          proved bound on the regret (P3). Everything is a function of public facts. Algorithm 3 is then capped, and
          redraws one expert at a time (bandit_dp.py); with `paper` it is as printed.
 
-Notation of the paper: N items, k slots, T rounds, eta the rate, gamma the share of exploring rounds. A person who has m
+Notation of the paper: N items, k slots, T rounds, eta the rate, gamma the share of exploring rounds. A user who has m
 rounds moves scores m times as far (docs/maths/accounting.md, Theorem A9): spans are m times as long, and the paper's
 formulas, which are in proportion to epsilon, have epsilon / m.
 """
@@ -124,8 +124,8 @@ def full_information(setting: Setting, calibration: Calibration) -> float:
     """The rate of Algorithm 2."""
     k, rounds = setting.slots, setting.rounds
     if checked(calibration) == "paper":
-        return paper_rate(k, rounds, setting.epsilon / setting.visits, setting.delta)
-    return private_rate(setting.epsilon, setting.delta, k * (rounds - 1), 2.0 * setting.visits)
+        return paper_rate(k, rounds, setting.epsilon / setting.max_rounds_per_user, setting.delta)
+    return private_rate(setting.epsilon, setting.delta, k * (rounds - 1), 2.0 * setting.max_rounds_per_user)
 
 
 def bandit(setting: Setting, calibration: Calibration, resample: Resample) -> Exploring:
@@ -133,11 +133,11 @@ def bandit(setting: Setting, calibration: Calibration, resample: Resample) -> Ex
     n, k, rounds = setting.n_items, setting.slots, setting.rounds
     checked(calibration)
     if n == 1:
-        rate = private_rate(setting.epsilon, setting.delta, rounds - 1, float(setting.visits))
+        rate = private_rate(setting.epsilon, setting.delta, rounds - 1, float(setting.max_rounds_per_user))
         return Exploring(0.0, 0, rate)  # nothing to learn, and log N = 0
     if calibration == "tight":
         return least_bound(setting, resample)
-    epsilon = setting.epsilon / setting.visits
+    epsilon = setting.epsilon / setting.max_rounds_per_user
     if resample == "every":
         rate = paper_rate(k, rounds, epsilon, setting.delta)
         needed = (k**3 * n * math.log(n) / epsilon) ** 2 * 32 * math.log(k / setting.delta)
@@ -185,12 +185,14 @@ def least_bound(setting: Setting, resample: Resample, most: float = MOST) -> Exp
     def rate(share: float) -> float:
         fast = math.sqrt(8 * whole / cap(share)) if setting.delta > 0 else whole / cap(share)
         # Faster than is best without privacy is not better.
-        return min(FASTEST, fast / setting.visits, math.sqrt(k * n * math.log(n) / (share * rounds)))
+        return min(
+            FASTEST, fast / setting.max_rounds_per_user, math.sqrt(k * n * math.log(n) / (share * rounds))
+        )
 
     share = math.exp(
         _least(lambda x: bandit_bound(n, k, rounds, rate(math.exp(x)), math.exp(x)), rounds, most)
     )
-    exact = private_rate(setting.epsilon, setting.delta, cap(share), float(setting.visits))
+    exact = private_rate(setting.epsilon, setting.delta, cap(share), float(setting.max_rounds_per_user))
     return Exploring(share, None if resample == "every" else cap(share), min(exact, rate(share)))
 
 
@@ -208,5 +210,7 @@ def _least(loss: Callable[[float], float], rounds: int, most: float) -> float:
 def presampled_rate(setting: Setting, calibration: Calibration, explorations: int) -> float:
     """The rate once it is known how many rounds explore."""
     if calibration == "paper":
-        return paper_rate(setting.slots, explorations + 1, setting.epsilon / setting.visits, setting.delta)
-    return private_rate(setting.epsilon, setting.delta, explorations, float(setting.visits))
+        return paper_rate(
+            setting.slots, explorations + 1, setting.epsilon / setting.max_rounds_per_user, setting.delta
+        )
+    return private_rate(setting.epsilon, setting.delta, explorations, float(setting.max_rounds_per_user))

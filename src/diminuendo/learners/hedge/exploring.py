@@ -23,21 +23,21 @@ from diminuendo.errors import InvalidInput
 from diminuendo.experts.hedge import HedgeState, learned, new_hedge, rebuild
 from diminuendo.learners.base.decisions import NO_PROBE
 from diminuendo.learners.base.entry import Advice, Entry
-from diminuendo.learners.base.feedback import Payoffs
+from diminuendo.learners.base.feedback import Rewards
+from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import bounds, constants
-from diminuendo.learners.hedge.bandit import COIN, default_exploring, learn_payoff, learn_probe, payoff_of
+from diminuendo.learners.hedge.bandit import COIN, default_exploring, learn_probe, learn_reward, reward_of
 from diminuendo.learners.hedge.private_draws import Draws, FreeDraws, SecretScoresPolicy, Use
 from diminuendo.objectives.family import Table
 from diminuendo.privacy.draw_budget import UNLIMITED, paid_for
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.score_classes import draw
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretWords, begin, below, undo
-from diminuendo.streams.people import People, shown_before
+from diminuendo.streams.users import Users, shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 ALL, OWN, EVERY = range(3)
@@ -83,11 +83,11 @@ def next_round(
     paid: Ints,
     row: Items,
     probe: Items,
-    coins: PublicWords,
+    rng: PublicWords,
     secret: SecretWords,
 ) -> bool:
     """The next slate and probe (slot, item, 0); False, with nothing changed, when it must be resumed."""
-    begin(coins)
+    begin(rng)
     begin(secret)
     k, first, due = len(row), state.rounds[0] == 0, state.due[0]
     for slot in range(k):
@@ -102,13 +102,13 @@ def next_round(
                 return False
             row[slot] = item
     slot, item = NO_PROBE, NO_PROBE
-    coin = below(COIN, coins)
+    coin = below(COIN, rng)
     if coin != UNFINISHED and _explores(state, rules, coin):
-        slot = below(k, coins)
-        item = below(experts.classes.totals.shape[0], coins)
+        slot = below(k, rng)
+        item = below(experts.classes.totals.shape[0], rng)
         coin = item
     if coin == UNFINISHED:
-        undo(coins)
+        undo(rng)
         undo(secret)
         return False
     for j in range(k):  # from here on nothing can fail
@@ -160,17 +160,17 @@ def replay_rounds(
     table: Table,
     slates: Items,
     done: int,
-    coins: PublicWords,
+    rng: PublicWords,
     secret: SecretWords,
-    person: Floats,
+    user: Floats,
     probe: Items,
 ) -> int:
     """Rounds from `done` on, each answered at once, until one must be resumed."""
     while done < slates.shape[0] and next_round(
-        experts, state, rules, paid, slates[done], probe, coins, secret
+        experts, state, rules, paid, slates[done], probe, rng, secret
     ):
         if probe[0] != NO_PROBE:
-            learn_probe(experts, probe, payoff_of(table, done, slates[done], person))
+            learn_probe(experts, probe, reward_of(table, done, slates[done], user))
         done += 1
     return done
 
@@ -178,7 +178,7 @@ def replay_rounds(
 class ExploringPolicy(SecretScoresPolicy):
     """Experts that learn from exploring rounds only, and draw again only when their rules say so."""
 
-    reader = Payoffs()
+    reader = Rewards()
 
     def __init__(
         self, frame: Frame, rate: float, rules: Rules, draws: Draws, options: dict[str, Any]
@@ -231,22 +231,22 @@ class ExploringPolicy(SecretScoresPolicy):
         experts = range(self.frame.slots) if due == EVERYBODY else (due,)
         return [(int(self._exploring.redraws[expert]), expert) for expert in experts]
 
-    # Private: the expert that explored learns the payoff as the gain of the item that it tried.
+    # Private: the expert that explored learns the reward as the gain of the item that it tried.
 
     def learn(self, place: int, answer: float) -> None:
-        """Of an exploring round, the payoff; of others, nothing."""
-        learn_payoff(self._experts, self.frame.decisions.probes[place], answer)
+        """Of an exploring round, the reward; of others, nothing."""
+        learn_reward(self._experts, self.frame.decisions.probes[place], answer)
 
-    def replay(self, people: People, slates: Items, done: int) -> int:
+    def replay(self, users: Users, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
         made = self._experts, self._exploring, self.rules, self._draws.paid
-        frame, room = self.frame, (np.empty(people.largest_state), np.empty(3, dtype=np.int32))
+        frame, room = self.frame, (np.empty(users.largest_state), np.empty(3, dtype=np.int32))
 
         def play(done: int, stop: int) -> int:
             words = frame.public.view, frame.secret.view
-            return replay_rounds(*made, people.table, slates[:stop], done, *words, *room)
+            return replay_rounds(*made, users.table, slates[:stop], done, *words, *room)
 
-        return frame.stride(play, done, len(people))
+        return frame.stride(play, done, len(users))
 
     # What a snapshot holds.
 
@@ -273,8 +273,8 @@ def streeter_golovin_bandit(
     *,
     exploring: float,
     rate: float,
-    coins: Coins | None = None,
-    patience: Patient = None,
+    rng: RandomSource | None = None,
+    feedback_window: Patient = None,
 ) -> Learner:
     """Return Algorithm 3 without privacy: every expert draws in every round. Bandit feedback.
 
@@ -289,7 +289,7 @@ def streeter_golovin_bandit(
     rate : float
         Learning rate of the Hedge experts, per unit of gain.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
     patience : Patience or int, optional
         Feedback window.
 
@@ -306,7 +306,7 @@ def streeter_golovin_bandit(
     ----------
     Streeter & Golovin (2008), An online algorithm for maximizing submodular functions, NIPS 21.
     """
-    frame = Frame("streeter-golovin-bandit", n_items, slots, coins=coins, patience=patience)
+    frame = Frame("streeter-golovin-bandit", n_items, slots, rng=rng, feedback_window=feedback_window)
     share, rate = share_of_rounds(exploring), _validate.positive_float(rate, "rate")
     rules = Rules(share, UNLIMITED, EVERY)
     options = {"exploring": share, "rate": rate}
@@ -314,19 +314,19 @@ def streeter_golovin_bandit(
 
 
 def streeter_golovin_bandit_for(
-    setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
+    setting: Setting, *, rng: RandomSource | None = None, ledger: Ledger | None = None
 ) -> Learner:
     """The original with the constants that make the bound least; k (N log N / T)^(1/3) of the rounds explore."""
     n, k, rounds = setting.n_items, setting.slots, setting.rounds
     exploring = default_exploring(n, k, rounds)
     rate = math.sqrt(k * n * math.log(max(2, n)) / (exploring * rounds))
-    return streeter_golovin_bandit(n, k, exploring=exploring, rate=min(constants.FASTEST, rate), coins=coins)
+    return streeter_golovin_bandit(n, k, exploring=exploring, rate=min(constants.FASTEST, rate), rng=rng)
 
 
 StreeterGolovinBandit = Entry(
     "streeter-golovin-bandit",
     streeter_golovin_bandit,
-    reads=Payoffs.kinds,
+    reads=Rewards.kinds,
     summary="exploring Hedge experts as in 2008, textbook constants; not private",
     advice=Advice("none", "T^(2/3)", "scores", "as what the paper builds on"),
     fits=streeter_golovin_bandit_for,

@@ -5,9 +5,9 @@ that ignores privacy it is the algorithm of Streeter and Golovin.
 
 Regret     at most rate * T + k log N / rate beyond (1 - 1/e) of the best slate (docs/maths/paper.md, Theorem P3).
 Guarantee  draws of rounds 2 to T, k each, within a span of 2 * rate (docs/maths/paper.md, Theorem P1); of 2 * rate * m
-           for a person who has m rounds (docs/maths/accounting.md, Theorem A9).
-Assumes    nothing about people: gains are clipped to [0, 1], in whole ticks.
-Excludes   timing; payoffs; and what is not a slate: scores are secret for good.
+           for a user who has m rounds (docs/maths/accounting.md, Theorem A9).
+Assumes    nothing about users: gains are clipped to [0, 1], in whole ticks.
+Excludes   timing; rewards; and what is not a slate: scores are secret for good.
 References Perez-Salazar & Cummings (2021), AISTATS, section 3; Streeter & Golovin (2008), NIPS 21.
 """
 
@@ -19,9 +19,9 @@ from typing import Any
 
 from diminuendo import _validate
 from diminuendo.learners.base.entry import Advice, Entry
+from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
 from diminuendo.learners.hedge.constants import CALIBRATIONS, NOT_FOR_USE, Calibration
@@ -30,7 +30,7 @@ from diminuendo.learners.hedge.private_draws import FreeDraws, PrivateDraws, as_
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.draw_budget import DrawBudget
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 
 NAME = "fi-dp"
 READS = FullInformationPolicy.reader.kinds
@@ -44,10 +44,10 @@ def fi_dp(
     rate: float,
     epsilon: float,
     delta: float,
-    visits: int = 1,
+    max_rounds_per_user: int = 1,
     ledger: Ledger | None = None,
-    coins: Coins | None = None,
-    patience: Patient = None,
+    rng: RandomSource | None = None,
+    feedback_window: Patient = None,
 ) -> Learner:
     """Return FI-DP, Algorithm 2 of the paper: k ordered Hedge experts with private draws. Full information.
 
@@ -70,7 +70,7 @@ def fi_dp(
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
     patience : Patience or int, optional
         Feedback window.
 
@@ -99,12 +99,19 @@ def fi_dp(
     --------
     >>> import diminuendo as dim
     >>> setting = dim.Setting(n_items=20, slots=3, rounds=10_000, feedback="full", epsilon=1.0, delta=1e-6)
-    >>> learner = dim.make("fi-dp", setting, coins=dim.SeededCoins(1))
+    >>> learner = dim.make("fi-dp", setting, rng=dim.SeededSource(1))
     >>> round(learner.parameters["rate"], 5), round(learner.guarantee.epsilon, 3)
     (0.00127, 1.0)
     """
     frame = Frame(
-        NAME, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
+        NAME,
+        n_items,
+        slots,
+        horizon=horizon,
+        max_rounds_per_user=max_rounds_per_user,
+        ledger=ledger,
+        rng=rng,
+        feedback_window=feedback_window,
     )
     rate = _validate.positive_float(rate, "rate")
     budget = Budget(epsilon, delta, frame.unit, constants.accountant_for(delta))
@@ -112,8 +119,8 @@ def fi_dp(
     draws = PrivateDraws(
         frame,
         budget,
-        # The first round's draws are uniform whatever anybody says; what the last person says is never used.
-        DrawBudget(rounds - 1, frame.slots, 2 * rate, ledger, secure=frame.coins.secure),
+        # The first round's draws are uniform whatever anybody says; what the last user says is never used.
+        DrawBudget(rounds - 1, frame.slots, 2 * rate, ledger, secure=frame.rng.secure),
         "docs/maths/paper.md, Theorem P1",
         claimed(frame, budget, rate, rounds, "Theorem 5"),
     )
@@ -125,12 +132,12 @@ def calibrated(
     setting: Setting,
     calibration: Calibration,
     *,
-    coins: Coins | None = None,
+    rng: RandomSource | None = None,
     ledger: Ledger | None = None,
 ) -> Learner:
     """Algorithm 2 with the paper's rate, or the largest that the same budget allows."""
     rate = constants.full_information(setting, calibration)
-    made = fi_dp(**asked(setting, coins, ledger), rate=rate)
+    made = fi_dp(**asked(setting, rng, ledger), rate=rate)
     return as_planned(made, calibration, ledger)
 
 
@@ -139,8 +146,8 @@ def streeter_golovin(
     slots: int,
     *,
     rate: float,
-    coins: Coins | None = None,
-    patience: Patient = None,
+    rng: RandomSource | None = None,
+    feedback_window: Patient = None,
 ) -> Learner:
     """Return Algorithm 2 without privacy: the algorithm of Streeter and Golovin. Full information.
 
@@ -153,7 +160,7 @@ def streeter_golovin(
     rate : float
         Learning rate of the Hedge experts, per unit of gain.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
     patience : Patience or int, optional
         Feedback window.
 
@@ -175,17 +182,17 @@ def streeter_golovin(
     ----------
     Streeter & Golovin (2008), An online algorithm for maximizing submodular functions, NIPS 21.
     """
-    frame = Frame("streeter-golovin", n_items, slots, coins=coins, patience=patience)
+    frame = Frame("streeter-golovin", n_items, slots, rng=rng, feedback_window=feedback_window)
     rate = _validate.positive_float(rate, "rate")
     return Learner(FullInformationPolicy(frame, rate, FreeDraws(frame), repeats=True, options={"rate": rate}))
 
 
 def streeter_golovin_for(
-    setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
+    setting: Setting, *, rng: RandomSource | None = None, ledger: Ledger | None = None
 ) -> Learner:
     """The original with the rate that balances the bound, sqrt(k log N / T)."""
     rate = math.sqrt(setting.slots * math.log(max(2, setting.n_items)) / setting.rounds)
-    return streeter_golovin(setting.n_items, setting.slots, rate=min(constants.FASTEST, rate), coins=coins)
+    return streeter_golovin(setting.n_items, setting.slots, rate=min(constants.FASTEST, rate), rng=rng)
 
 
 def _with_calibration(calibration: Calibration) -> dict[str, Any]:

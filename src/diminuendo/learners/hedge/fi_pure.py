@@ -1,16 +1,16 @@
 """Algorithm 2 with the purely private experts of Thakurta and Smith in place of Hedge. Real arithmetic only.
 
 Expert i follows the leader on noisy sums of its gains (experts/noisy_leader.py). The noise in every score is of order
-k N log^1.5 T / epsilon, so it takes many more people than that before anything is learned.
+k N log^1.5 T / epsilon, so it takes many more users than that before anything is learned.
 
 A round's contribution enters the sums when the round expires, whether an answer came or not: as soon as more than
-`patience` further rounds are chosen. Whoever answers later than that has said nothing. So patience is short here, and
-memory grows with it.
+`feedback_window` further rounds are chosen. Whoever answers later than that has said nothing. So patience is
+short here, and memory grows with it.
 
 Regret     at most k times `experts.noisy_leader.pftal_bound` with R = 1, L = sqrt N: of order k^1.5 N sqrt(T / epsilon)
            up to logarithms, and N^1.5 with the paper's curvature (docs/maths/paper.md, Theorem P4).
-Guarantee  (epsilon, 0), epsilon / k for each expert (docs/maths/paper.md, Theorem P4); one round of a person who has m
-           costs epsilon / m (docs/maths/accounting.md, Theorem A9). Real numbers only: not for serving people.
+Guarantee  (epsilon, 0), epsilon / k for each expert (docs/maths/paper.md, Theorem P4); one round of a user who has m
+           costs epsilon / m (docs/maths/accounting.md, Theorem A9). Real numbers only: not for serving users.
 Readable   paper/algorithms.py, `fi_pure`: the same slates from the same words.
 References Perez-Salazar & Cummings (2021), AISTATS, section 3, remark; Thakurta & Smith (2013), NIPS 26.
 """
@@ -39,22 +39,22 @@ from diminuendo.experts.noisy_leader import (
 )
 from diminuendo.learners.base.entry import Advice, Entry, waiting
 from diminuendo.learners.base.feedback import CompiledObjective, CompiledObjectives
+from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.constants import CALIBRATIONS, NOT_FOR_USE, Calibration, checked
 from diminuendo.learners.hedge.full import find_gains_of_slots, gains_of_slots
 from diminuendo.objectives.family import GainBuffer, Table, new_gain_buffer
-from diminuendo.objectives.person import largest_state
+from diminuendo.objectives.user import largest_state
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import lowered
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.randomness.words import PublicWords, SecretWords
-from diminuendo.streams.people import People
+from diminuendo.streams.users import Users
 from diminuendo.types import Floats, Items
 
 NAME = "fi-pure"
@@ -69,9 +69,12 @@ class FiPurePolicy(Policy):
 
     def __init__(self, frame: Frame, horizon: int, budget: Budget, curvature: float) -> None:
         self.frame, self.horizon, self.budget, self.curvature = frame, horizon, budget, curvature
-        visits, epsilon = frame.visits, budget.epsilon
-        self.one_round = lowered(epsilon / visits, lambda cost: visits * Fraction(cost) <= Fraction(epsilon))
-        """What one round costs, by which noise is drawn: `visits` of them no more than epsilon."""
+        max_rounds_per_user, epsilon = frame.max_rounds_per_user, budget.epsilon
+        self.one_round = lowered(
+            epsilon / max_rounds_per_user,
+            lambda cost: max_rounds_per_user * Fraction(cost) <= Fraction(epsilon),
+        )
+        """What one round costs, by which noise is drawn: `max_rounds_per_user` of them no more than epsilon."""
         self._experts = new_leaders(
             frame.n_items, frame.slots, horizon, self.one_round, curvature, frame.decisions.remembered
         )
@@ -95,8 +98,8 @@ class FiPurePolicy(Policy):
         return self._pure("Perez-Salazar & Cummings (2021), section 3, remark")
 
     def _pure(self, proof: str) -> Guarantee:
-        frame, worth = self.frame, self.budget.worth_of(self.events, self.frame.visits)
-        return Guarantee(worth, 0.0, str(frame.unit), proof, frame.coins.secure, exact=False)
+        frame, worth = self.frame, self.budget.worth_of(self.events, self.frame.max_rounds_per_user)
+        return Guarantee(worth, 0.0, str(frame.unit), proof, frame.rng.secure, exact=False)
 
     def regret_bound(self, rounds: int | None = None) -> float | None:
         """That of one expert, once for each, with the noise of the whole run; None if gains wait for late answers."""
@@ -117,7 +120,7 @@ class FiPurePolicy(Policy):
         frame = self.frame
         if frame.ledger is not None:
             about = f"{frame.name}: all sums of {frame.horizon} rounds"
-            frame.ledger.charge(self.events, about, secure=frame.coins.secure)
+            frame.ledger.charge(self.events, about, secure=frame.rng.secure)
         self._is_paid = True
 
     def draw(self, row: Items, probe: Items) -> bool:
@@ -129,21 +132,21 @@ class FiPurePolicy(Policy):
 
     def learn(self, place: int, answer: CompiledObjective) -> None:
         """What every item would have added to the slots before each expert's, clipped to [0, 1]."""
-        table, person, n_matrices = answer
-        state = np.empty(largest_state(table, person, person + 1))
+        table, user, n_matrices = answer
+        state = np.empty(largest_state(table, user, user + 1))
         row, room = self.frame.decisions.rows[place], new_gain_buffer(self.frame.n_items, n_matrices)
-        find_gains_of_slots(table, person, row, state, room, self._experts.pending[place])
+        find_gains_of_slots(table, user, row, state, room, self._experts.pending[place])
 
-    def replay(self, people: People, slates: Items, done: int) -> int:
+    def replay(self, users: Users, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
         frame, before = self.frame, self.frame.rounds - done
-        room = np.empty(people.largest_state), new_gain_buffer(frame.n_items, people.family.leaves)
+        room = np.empty(users.largest_state), new_gain_buffer(frame.n_items, users.family.leaves)
 
         def play(done: int, stop: int) -> int:
             words = frame.public.view, frame.secret.view
-            return _replay(self._experts, people.table, slates[:stop], done, before, *words, *room)
+            return _replay(self._experts, users.table, slates[:stop], done, before, *words, *room)
 
-        return frame.stride(play, done, len(people))
+        return frame.stride(play, done, len(users))
 
     # What a snapshot holds.
 
@@ -171,10 +174,10 @@ def fi_pure(
     horizon: int,
     epsilon: float,
     curvature: float,
-    visits: int = 1,
+    max_rounds_per_user: int = 1,
     ledger: Ledger | None = None,
-    coins: Coins | None = None,
-    patience: Patient = 0,
+    rng: RandomSource | None = None,
+    feedback_window: Patient = 0,
 ) -> Learner:
     """Return Algorithm 2 with the purely private experts of Thakurta and Smith. Full information; real arithmetic only.
 
@@ -195,7 +198,7 @@ def fi_pure(
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
     patience : Patience or int, default 0
         Feedback window, in rounds. Memory grows with it.
 
@@ -221,7 +224,14 @@ def fi_pure(
     private online learning in full-information and bandit settings, NIPS 26.
     """
     frame = Frame(
-        NAME, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
+        NAME,
+        n_items,
+        slots,
+        horizon=horizon,
+        max_rounds_per_user=max_rounds_per_user,
+        ledger=ledger,
+        rng=rng,
+        feedback_window=feedback_window,
     )
     budget = Budget(_validate.positive_float(epsilon, "epsilon"), 0.0, frame.unit, "pure")
     rounds = _validate.positive_int(horizon, "horizon")
@@ -232,19 +242,20 @@ def calibrated(
     setting: Setting,
     calibration: Calibration,
     *,
-    coins: Coins | None = None,
+    rng: RandomSource | None = None,
     ledger: Ledger | None = None,
 ) -> Learner:
     """With the paper's curvature, or the one that makes our bound least. Delta is not used: it stays 0."""
     n, k, rounds, epsilon = setting.n_items, setting.slots, setting.rounds, setting.epsilon
-    one_round = epsilon / setting.visits
+    one_round = epsilon / setting.max_rounds_per_user
     if checked(calibration) == "paper":
         curvature = paper_curvature(n, max(2, rounds), one_round / k)
     else:
         curvature = best_curvature(1.0, math.sqrt(n), rounds, pure_noise(n, k, rounds, one_round))
     return fi_pure(
-        n, k, horizon=rounds, epsilon=epsilon, curvature=curvature, visits=setting.visits, ledger=ledger,
-        coins=coins, **waiting(setting),
+        n, k, horizon=rounds, epsilon=epsilon, curvature=curvature,
+        max_rounds_per_user=setting.max_rounds_per_user, ledger=ledger,
+        rng=rng, **waiting(setting),
     )  # fmt: skip
 
 
@@ -278,13 +289,13 @@ def _replay(
     slates: Items,
     done: int,
     before: int,
-    coins: PublicWords,
+    rng: PublicWords,
     secret: SecretWords,
     state: Floats,
     bag: GainBuffer,
 ) -> int:
     waiting = experts.pending.shape[0]
-    while done < slates.shape[0] and next_slate(experts, slates[done], before + done, coins, secret):
+    while done < slates.shape[0] and next_slate(experts, slates[done], before + done, rng, secret):
         gains_of_slots(table, done, slates[done], state, bag, experts.pending[(before + done) % waiting])
         done += 1
     return done

@@ -1,11 +1,11 @@
 """Ordered Hedge experts with full information, compiled: one policy, whether or not draws are private.
 
 Expert i draws the item of slot i with probability in proportion to exp(rate * total gain), and learns from each
-person's objective what every item would have added to the slots before it. What differs is an argument: at which rate
+user's objective what every item would have added to the slots before it. What differs is an argument: at which rate
 experts learn, whether one may repeat another's item, and what is paid for draws. `hedge` is made in ordered.py, the
 private ones and what the paper builds on in fi_dp.py.
 
-Regret     (1 - 1/e) of the best slate in hindsight minus our payoff is at most the sum of the experts' regrets
+Regret     (1 - 1/e) of the best slate in hindsight minus our reward is at most the sum of the experts' regrets
            (docs/maths/hedge.md, Theorem 2; docs/maths/paper.md, Theorem P3).
 Guarantee  that of the draws which the policy is given.
 Readable   paper/algorithms.py, `fi_dp`: the same slates from the same words.
@@ -29,7 +29,7 @@ from diminuendo.privacy.draw_budget import paid_for
 from diminuendo.randomness.score_classes import draw
 from diminuendo.randomness.ticks import to_ticks
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, below, undo
-from diminuendo.streams.people import People, shown_before
+from diminuendo.streams.users import Users, shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 ATTEMPTS = 8
@@ -51,7 +51,7 @@ class FullInformationPolicy(SecretScoresPolicy):
         self.frame, self.budget, self._draws, self._options = frame, draws.budget, draws, options
         self.rate, self._repeats = rate, repeats
         self._experts = new_hedge(frame.n_items, frame.slots, rate)
-        self._state_room: Floats = np.empty(0)  # scratch: the state of the person who is learned from
+        self._state_room: Floats = np.empty(0)  # scratch: the state of the user who is learned from
         self._gain_room = new_gain_buffer(frame.n_items, 1)  # scratch: her gains
 
     # What is promised.
@@ -82,26 +82,24 @@ class FullInformationPolicy(SecretScoresPolicy):
 
     def learn(self, place: int, answer: CompiledObjective) -> None:
         """Every expert learns what each item would have added to the slots before its own."""
-        table, person, n_matrices = answer
+        table, user, n_matrices = answer
         row, room = self.frame.decisions.rows[place], self._room_for(n_matrices)
-        while wanted := _learn_one(self._experts, table, person, row, self._state_room, room):
+        while wanted := _learn_one(self._experts, table, user, row, self._state_room, room):
             self._state_room = np.empty(wanted)
 
-    def replay(self, people: People, slates: Items, done: int) -> int:
+    def replay(self, users: Users, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
         frame, before, paid = self.frame, self.frame.rounds - done, self._draws.paid
-        room = np.empty(people.largest_state), self._room_for(people.family.leaves)
+        room = np.empty(users.largest_state), self._room_for(users.family.leaves)
 
         def play(done: int, stop: int) -> int:
             rounds = slates[:stop], done, before
-            return _replay(
-                self._experts, people.table, *rounds, paid, self._repeats, frame.secret.view, *room
-            )
+            return _replay(self._experts, users.table, *rounds, paid, self._repeats, frame.secret.view, *room)
 
-        return frame.stride(play, done, len(people))
+        return frame.stride(play, done, len(users))
 
     def _room_for(self, n_matrices: int) -> GainBuffer:
-        """Room for the gains of a person who is described by that many matrices."""
+        """Room for the gains of a user who is described by that many matrices."""
         if len(self._gain_room.items) < n_matrices * self.frame.n_items:
             self._gain_room = new_gain_buffer(self.frame.n_items, n_matrices)
         return self._gain_room
@@ -172,13 +170,13 @@ draw_slate = as_kernel(next_slate)
 
 @inline
 def learn_gains(
-    experts: HedgeState, table: Table, person: int, row: Items, state: Floats, room: GainBuffer
+    experts: HedgeState, table: Table, user: int, row: Items, state: Floats, room: GainBuffer
 ) -> None:
     """Every expert learns what each item would have added to the slots before its own."""
-    start(table, person, state, 0)
+    start(table, user, state, 0)
     for slot in range(len(row)):
         own = 0
-        for j in range(gains(table, person, state, 0, room, 0)):
+        for j in range(gains(table, user, state, 0, room, 0)):
             item = room.items[j]
             if not shown_before(row, slot, item):
                 ticks = to_ticks(room.gains[j])
@@ -187,22 +185,20 @@ def learn_gains(
                     own = ticks
         settle(experts, slot, own)
         if row[slot] != EMPTY_SLOT:
-            add(table, person, state, 0, row[slot])
+            add(table, user, state, 0, row[slot])
 
 
 @inline
-def gains_of_slots(
-    table: Table, person: int, row: Items, state: Floats, room: GainBuffer, out: Floats
-) -> None:
+def gains_of_slots(table: Table, user: int, row: Items, state: Floats, room: GainBuffer, out: Floats) -> None:
     """Into out[slot, item], which is 0, what an item would have added to the slots before, cut to [0, 1]."""
-    start(table, person, state, 0)
+    start(table, user, state, 0)
     for slot in range(len(row)):
-        for j in range(gains(table, person, state, 0, room, 0)):
+        for j in range(gains(table, user, state, 0, room, 0)):
             item, gain = room.items[j], room.gains[j]
             if gain > 0.0 and not shown_before(row, slot, item):  # NaN is not
                 out[slot, item] = min(gain, 1.0)
         if row[slot] != EMPTY_SLOT:
-            add(table, person, state, 0, row[slot])
+            add(table, user, state, 0, row[slot])
 
 
 find_gains_of_slots = as_kernel(gains_of_slots)
@@ -210,13 +206,13 @@ find_gains_of_slots = as_kernel(gains_of_slots)
 
 @kernel
 def _learn_one(
-    experts: HedgeState, table: Table, person: int, row: Items, state: Floats, room: GainBuffer
+    experts: HedgeState, table: Table, user: int, row: Items, state: Floats, room: GainBuffer
 ) -> int:
     """`learn_gains`, and 0; or nothing, and how much room her state takes, where there is less."""
-    size = offset(table, person + 1) - offset(table, person)
+    size = offset(table, user + 1) - offset(table, user)
     if size > len(state):
         return size
-    learn_gains(experts, table, person, row, state, room)
+    learn_gains(experts, table, user, row, state, room)
     return 0
 
 

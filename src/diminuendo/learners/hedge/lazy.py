@@ -34,24 +34,24 @@ from diminuendo.errors import InvalidInput, OverBudget, refuse_copies
 from diminuendo.learners.base import propensity
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import CompiledObjective, CompiledObjectives
+from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Chooser, Menu
-from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, start
-from diminuendo.objectives.person import largest_state
+from diminuendo.objectives.user import largest_state
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Composed, ContinuousGaussian, Event, Repeated, Selections
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.process_guard import all_or_nothing
 from diminuendo.privacy.rounding import lowered
-from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.exponential import select, survives
 from diminuendo.randomness.shares import FINE, GuideTable, draw_other, guided, softmax
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretRandomness, begin, undo
 from diminuendo.streams.contexts import NOBODY
-from diminuendo.streams.people import People, shown_before
+from diminuendo.streams.users import Users, shown_before
 from diminuendo.sums.batch import BatchView
 from diminuendo.sums.clip import Clip, clip_row
 from diminuendo.sums.private_sum import RunningSum
@@ -111,7 +111,7 @@ class LazyPlan:
         return self.rounds // self.n_batches, -(-self.rounds // self.n_batches)
 
     @property
-    def coins(self) -> int:
+    def rng(self) -> int:
         """How many coins each expert tosses: none after the first batch, when it draws, or after the last."""
         return max(0, self.n_batches - 2)
 
@@ -121,12 +121,12 @@ class LazyPlan:
         if self.n_batches == 1:
             return 0
         chance = -math.expm1(-MOST_LOST * self.rate * self.sizes[1])
-        return 1 + binomial_cap(self.coins, chance, 1 / (self.slots * self.rounds))
+        return 1 + binomial_cap(self.rng, chance, 1 / (self.slots * self.rounds))
 
     @property
     def coin(self) -> float:
         """The mu of one coin: one user moves a loss, which is 1 for each round at least, by 1 at most."""
-        return coin_mu(self.rate, self.sizes[0]) if self.coins else 0.0
+        return coin_mu(self.rate, self.sizes[0]) if self.rng else 0.0
 
     @property
     def event(self) -> Event:
@@ -332,8 +332,8 @@ class LazyItems(RunningSum):
         if not (totals and begun and self._could_be(self._held, self._drawn)):
             raise InvalidInput("The snapshot holds items that could not have been drawn; it was altered.")
 
-    def _facts(self) -> tuple[Any, ...]:
-        return (*super()._facts(), self.rate, self._paid.name)
+    def _spec(self) -> tuple[Any, ...]:
+        return (*super()._spec(), self.rate, self._paid.name)
 
     def _arrays(self) -> list[Any]:
         return [self._totals, self._held, self._drawn]
@@ -390,11 +390,9 @@ class DrawsInTurn(Chooser):
         self.menu: ExpertsInTurn = menu
         self._guide = guided(menu.ends)
 
-    def draw(
-        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
-    ) -> int:
+    def draw(self, number: int, slates: Items, probes: Items, rng: PublicWords, types: Ints = NOBODY) -> int:
         """Each slot in proportion to its expert's shares."""
-        return int(_draw_slates_in_turn(self._guide, slates, coins))
+        return int(_draw_slates_in_turn(self._guide, slates, rng))
 
     def propensity(self, number: int, row: Items) -> float:
         """The chance of that row, expert after expert."""
@@ -402,15 +400,15 @@ class DrawsInTurn(Chooser):
 
 
 @kernel
-def _draw_slates_in_turn(guide: GuideTable, slates: Items, coins: PublicWords) -> int:
+def _draw_slates_in_turn(guide: GuideTable, slates: Items, rng: PublicWords) -> int:
     """Each slot by its expert, among the items that are not shown yet; how many, before more words are needed."""
     for done in range(len(slates)):
-        begin(coins)
+        begin(rng)
         row = slates[done]
         for slot in range(len(row)):
-            item = draw_other(guide, slot, row, slot, coins)
+            item = draw_other(guide, slot, row, slot, rng)
             if item == UNFINISHED:
-                undo(coins)
+                undo(rng)
                 return done
             row[slot] = item
     return len(slates)
@@ -431,7 +429,7 @@ class LazyPolicy(MenuPolicy):
 
     def regret_bound(self, rounds: int | None = None) -> float | None:
         """Theorem Z5, for feedback that comes before the next round; with late feedback nothing is proved."""
-        return None if self.frame.patience.ahead else self.plan.bound
+        return None if self.frame.feedback_window.ahead else self.plan.bound
 
     def _follow(self) -> None:
         """From the next round on, to the end of the batch, show what experts hold."""
@@ -456,21 +454,21 @@ class LazyPolicy(MenuPolicy):
 
     def learn(self, place: int, answer: CompiledObjective) -> None:
         """Add what the user would have gained, if their batch is still open."""
-        table, person, leaves = answer
+        table, user, leaves = answer
         decisions = self.frame.decisions
-        size = int(largest_state(table, person, person + 1))
+        size = int(largest_state(table, user, user + 1))
         batch = self.schedule.batch_of(decisions.round_at(place))
-        self.experts.add_users(table, leaves, person, decisions.rows[place][None, :], size, batch)
+        self.experts.add_users(table, leaves, user, decisions.rows[place][None, :], size, batch)
 
-    def replay(self, people: People, slates: Items, done: int) -> int:
+    def replay(self, users: Users, slates: Items, done: int) -> int:
         """To the end of the batch, or to the next release, at most: every user before it has been counted."""
         frame = self.frame
         batch = self.schedule.batch_of(frame.rounds)
-        end = self.stop(people, done, self.schedule.ends[batch], self.menu.end, frame.rounds + AT_ONCE)
+        end = self.stop(users, done, self.schedule.ends[batch], self.menu.end, frame.rounds + AT_ONCE)
         drawn = self.draw_rows(slates[done:end])
         if drawn:
-            rows, leaves = slates[done : done + drawn], people.family.leaves
-            self.experts.add_users(people.table, leaves, done, rows, people.largest_state, batch)
+            rows, leaves = slates[done : done + drawn], users.family.leaves
+            self.experts.add_users(users.table, leaves, done, rows, users.largest_state, batch)
         return done + drawn
 
     def restored(self) -> None:
@@ -485,18 +483,19 @@ def lazy_hedge(
     horizon: int,
     epsilon: float,
     delta: float,
-    visits: int = 1,
+    max_rounds_per_user: int = 1,
     ledger: Ledger | None = None,
-    coins: Coins | None = None,
-    patience: Patient = None,
+    rng: RandomSource | None = None,
+    feedback_window: Patient = None,
 ) -> Learner:
     """k lazy Hedge experts, with batches and a rate for which the bound on their regret is least."""
     frame = Frame(
-        "lazy-hedge", n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
+        "lazy-hedge", n_items, slots, horizon=horizon, max_rounds_per_user=max_rounds_per_user, ledger=ledger,
+        rng=rng, feedback_window=feedback_window
     )  # fmt: skip
     horizon = _validate.positive_int(horizon, "horizon")
     budget = Budget(epsilon, delta, frame.unit)
-    plan = lazy_plan(frame.n_items, frame.slots, horizon, budget, frame.patience.ahead)
+    plan = lazy_plan(frame.n_items, frame.slots, horizon, budget, frame.feedback_window.ahead)
     return Learner(LazyPolicy(frame, budget, plan, Ledger(budget) if ledger is None else ledger))
 
 

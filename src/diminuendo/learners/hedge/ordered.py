@@ -6,7 +6,7 @@ slates are always full, and no expert gains less by it (docs/maths/hedge.md, rem
 Hedge experts are compiled (full.py says how they learn). Experts of any other kind (experts/__init__.py) are Python
 objects, asked one after the other: `replay` is then a loop in Python, as slow as `choose` and `observe`.
 
-Regret     (1 - 1/e) of the best slate in hindsight minus our payoff is at most the sum of the experts'
+Regret     (1 - 1/e) of the best slate in hindsight minus our reward is at most the sum of the experts'
            regrets (docs/maths/hedge.md, Theorem 2), of Hedge experts O(sqrt(k T log N)) with nothing to tune.
 Guarantee  none. This is the yardstick for the price of privacy.
 References Streeter & Golovin (2008), NIPS 21; Perez-Salazar & Cummings (2021), AISTATS, Algorithm 2 without noise.
@@ -25,14 +25,14 @@ from diminuendo.errors import InvalidInput
 from diminuendo.experts import EXPERTS, Expert
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import CompiledObjective, CompiledObjectives
+from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.hedge.full import ATTEMPTS, FullInformationPolicy, find_gains_of_slots, not_shown
 from diminuendo.learners.hedge.private_draws import FreeDraws, SecretScoresPolicy
 from diminuendo.objectives.family import Table, new_gain_buffer
-from diminuendo.objectives.person import largest_state
-from diminuendo.randomness.coins import Coins
+from diminuendo.objectives.user import largest_state
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, below, undo
 from diminuendo.types import EMPTY_SLOT, Items
 
@@ -73,10 +73,10 @@ class AnyExpertsPolicy(SecretScoresPolicy):
         """Every expert learns what each item would have added to the slots before its own."""
         self._learn(*answer, self.frame.decisions.rows[place])
 
-    def _learn(self, table: Table, person: int, n_matrices: int, row: Items) -> None:
-        n_items, state = self.frame.n_items, np.empty(largest_state(table, person, person + 1))
+    def _learn(self, table: Table, user: int, n_matrices: int, row: Items) -> None:
+        n_items, state = self.frame.n_items, np.empty(largest_state(table, user, user + 1))
         result = np.zeros((len(row), n_items))
-        find_gains_of_slots(table, person, row, state, new_gain_buffer(n_items, n_matrices), result)
+        find_gains_of_slots(table, user, row, state, new_gain_buffer(n_items, n_matrices), result)
         for expert, row_of_gains, drawn in zip(self._experts, result, row.tolist(), strict=True):
             expert.learn(row_of_gains, drawn)
 
@@ -98,8 +98,8 @@ def ordered_experts(
     *,
     rate: float | None = None,
     expert: str = "hedge",
-    coins: Coins | None = None,
-    patience: Patient = None,
+    rng: RandomSource | None = None,
+    feedback_window: Patient = None,
 ) -> Learner:
     """Return k ordered experts, one per slot. Full information, not private: the yardstick for the price of privacy.
 
@@ -114,7 +114,7 @@ def ordered_experts(
     expert : str, default "hedge"
         Kind of expert, by its name in `experts.EXPERTS`. Other kinds than Hedge are not compiled.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
     patience : Patience or int, optional
         Feedback window.
 
@@ -139,11 +139,11 @@ def ordered_experts(
     Examples
     --------
     >>> import diminuendo as dim
-    >>> learner = dim.OrderedExperts(20, 3, coins=dim.SeededCoins(1))
+    >>> learner = dim.OrderedExperts(20, 3, rng=dim.SeededSource(1))
     >>> learner.guarantee.epsilon, round(learner.regret_bound(10_000))
     (inf, 1499)
     """
-    frame = Frame("hedge", n_items, slots, coins=coins, patience=patience)
+    frame = Frame("hedge", n_items, slots, rng=rng, feedback_window=feedback_window)
     if _validate.one_of(expert, tuple(EXPERTS), "expert") == "hedge":
         options = {"rate": rate}
         return Learner(FullInformationPolicy(frame, rate, FreeDraws(frame), repeats=False, options=options))

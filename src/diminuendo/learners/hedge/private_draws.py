@@ -26,7 +26,7 @@ from diminuendo.privacy.draw_budget import UNLIMITED, DrawBudget
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import least
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.types import Ints
 
 Use: TypeAlias = tuple[int, int]
@@ -43,12 +43,12 @@ class PrivateDraws:
         draw_budget: DrawBudget,
         theorem: str,
         claim: Guarantee,
-        delta_over_coins: Callable[[float], float] | None = None,
+        delta_over_draws: Callable[[float], float] | None = None,
     ) -> None:
         self.budget: Budget | None = budget
         self.claim: Guarantee | None = claim
         self._frame, self._budget, self._draw_budget, self._theorem = frame, budget, draw_budget, theorem
-        self._delta_over_coins = delta_over_coins
+        self._delta_over_draws = delta_over_draws
 
     @property
     def paid(self) -> Ints:
@@ -62,15 +62,15 @@ class PrivateDraws:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is proved for the whole run, whatever its payoffs and whoever answers, at the delta asked for."""
+        """What is proved for the whole run, whatever its rewards and whoever answers, at the delta asked for."""
         frame, delta = self._frame, self._budget.delta
-        return Guarantee(self._epsilon, delta, str(frame.unit), self._theorem, frame.coins.secure)
+        return Guarantee(self._epsilon, delta, str(frame.unit), self._theorem, frame.rng.secure)
 
     @cached_property
     def _epsilon(self) -> float:
         """That of all draws that there may be; or, where their number is up to public coins, averaged over them."""
-        budget, average = self._budget, self._delta_over_coins
-        result = budget.worth_of(self.events, self._frame.visits)
+        budget, average = self._budget, self._delta_over_draws
+        result = budget.worth_of(self.events, self._frame.max_rounds_per_user)
         if average is None or budget.delta == 0:  # an average is never pure
             return result
         return min(result, least(lambda epsilon: average(epsilon) <= budget.delta))
@@ -99,7 +99,7 @@ class FreeDraws:
     @property
     def guarantee(self) -> Guarantee:
         """Nothing is promised."""
-        return no_privacy(self._frame.coins.secure)
+        return no_privacy(self._frame.rng.secure)
 
     def pay(self, wanted: Iterable[Use]) -> None:
         """Nothing is to be paid."""
@@ -140,7 +140,7 @@ class SecretScoresPolicy(Policy):
         return self._options
 
 
-def asked(setting: Setting, coins: Coins | None, ledger: Ledger | None) -> dict[str, Any]:
+def asked(setting: Setting, rng: RandomSource | None, ledger: Ledger | None) -> dict[str, Any]:
     """The arguments that a setting decides, of every recipe with private draws."""
     return {
         "n_items": setting.n_items,
@@ -148,9 +148,9 @@ def asked(setting: Setting, coins: Coins | None, ledger: Ledger | None) -> dict[
         "horizon": setting.rounds,
         "epsilon": setting.epsilon,
         "delta": setting.delta,
-        "visits": setting.visits,
+        "max_rounds_per_user": setting.max_rounds_per_user,
         "ledger": ledger,
-        "coins": coins,
+        "rng": rng,
     } | waiting(setting)
 
 
@@ -159,13 +159,13 @@ def claimed(
 ) -> Guarantee:
     """What the paper says, `where`, of `draws` draws of each expert at that rate; `tail` is added to delta.
 
-    For a person who has several rounds, what it says about as many times the rate.
+    For a user who has several rounds, what it says about as many times the rate.
     """
     where = f"Perez-Salazar & Cummings (2021), {where}"
-    unit, secure = str(frame.unit), frame.coins.secure
+    unit, secure = str(frame.unit), frame.rng.secure
     if budget.delta == 0:  # the paper's analysis composes with a delta; without one it says nothing
         return Guarantee(math.inf, 1.0, unit, where, secure)
-    epsilon = paper_claim(frame.slots, draws, frame.visits * rate, budget.delta)
+    epsilon = paper_claim(frame.slots, draws, frame.max_rounds_per_user * rate, budget.delta)
     return Guarantee(epsilon, min(1.0, budget.delta + tail), unit, where, secure)
 
 

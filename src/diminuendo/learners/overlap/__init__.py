@@ -1,1 +1,1 @@
-"""Recommended with full information: people answer chains of questions, and greedy follows what they said."""
+"""Recommended with full information: users answer chains of questions, and greedy follows what they said."""

@@ -3,7 +3,7 @@ r"""What is believed around a slate, which items are swapped, and what is still 
 A release around a slate (sums/chains/around.py) measures R, what each item would add to it, and D_i, what the item of
 slot i keeps others from adding. So item x in the place of a_i would be worth R(x) + D_i(x), and a_i is worth D_i(a_i).
 Where x is better by SURE deviations they are swapped: else the best of k N noisy numbers would always be. A swap is
-*local* if x serves mostly the people whom a_i served; of those any number may be made at once, of others one.
+*local* if x serves mostly the users whom a_i served; of those any number may be made at once, of others one.
 
 After a swap the slate is another one, and so are R and the D_i; but not by much. Most items have nothing to do with the
 one that left, and R moves by at most what that one kept from them. So what was measured stays, as a measurement that is
@@ -24,7 +24,7 @@ from diminuendo.learners.overlap.running_means import OFF
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 SURE, LOCAL = 1.5, 0.6
-"""By how many deviations an item must be better; and which share of what it would be worth must come from people whom
+"""By how many deviations an item must be better; and which share of what it would be worth must come from users whom
 the old one serves, for a swap to be local."""
 
 
@@ -100,7 +100,7 @@ def swapped(around: AroundBelief, items: ItemAvailability) -> Items:
 
     Each keeps to the rules beside those that were made before it; what is pinned is not swapped.
     """
-    slate, elsewhere = around.slate.copy(), False
+    slate, remote_rounds = around.slate.copy(), False
     result = [around.better(slot, items) for slot in range(len(slate))]
     swaps = Swaps(*(np.concatenate(part) for part in zip(*result, strict=True)))
     waiting, taken = set(swaps.slot.tolist()), set[int]()
@@ -108,12 +108,12 @@ def swapped(around: AroundBelief, items: ItemAvailability) -> Items:
         if not waiting:
             break
         local, slot, item = bool(swaps.local[best]), int(swaps.slot[best]), int(swaps.item[best])
-        free = slot in waiting and item not in taken and (local or not elsewhere)
+        free = slot in waiting and item not in taken and (local or not remote_rounds)
         if free and items.fitted.room(slate, slot, item):
             slate[slot] = item
             waiting.remove(slot)
             taken.add(item)
-            elsewhere |= not local
+            remote_rounds |= not local
     return slate
 
 

@@ -1,4 +1,4 @@
-"""Has taste changed? One published payoff per batch, compared with those before."""
+"""Has taste changed? One published reward per batch, compared with those before."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ DROP, SURE = 0.25, 3.0
 
 
 class DriftTest:
-    """The mean of published payoffs since the last change, each counting by its precision."""
+    """The mean of published rewards since the last change, each counting by its precision."""
 
     def __init__(self) -> None:
         self.arrays: tuple[Floats] = (np.zeros(2),)  # weighted sum, and sum of weights
 
-    def changed(self, payoff: float, deviation: float) -> bool:
-        """Whether the new payoff is so low that people must have changed; then it is the first of a new memory."""
+    def changed(self, reward: float, deviation: float) -> bool:
+        """Whether the new reward is so low that users must have changed; then it is the first of a new memory."""
         (seen,) = self.arrays
         weight = deviation**-2
         if seen[1] > 0:
             mean, spread = seen[0] / seen[1], math.sqrt(deviation**2 + 1 / seen[1])
-            if payoff < (1 - DROP) * mean - SURE * spread:
-                seen[:] = 0.0  # the payoff of a slate that is out of date says nothing about the next
+            if reward < (1 - DROP) * mean - SURE * spread:
+                seen[:] = 0.0  # the reward of a slate that is out of date says nothing about the next
                 return True
-        seen += (weight * payoff, weight)
+        seen += (weight * reward, weight)
         return False
 
     @property
     def mean(self) -> float:
-        """The payoff of slates since the last change, on average; 0 where none was published."""
+        """The reward of slates since the last change, on average; 0 where none was published."""
         total, weight = self.arrays[0].tolist()
         return total / weight if weight > 0 else 0.0
 

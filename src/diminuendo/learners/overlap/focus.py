@@ -1,19 +1,19 @@
 r"""What the next release pays attention to, by what was published: which items, and how much to what they overlap.
 
 *Items.* Whoever wants many things is clipped, so that each of her wishes counts little. Weights w, one per item,
-multiply what people say before it is clipped (sums/chains/focus.py): item a is then measured with a precision in
+multiply what users say before it is clipped (sums/chains/focus.py): item a is then measured with a precision in
 proportion to w_a^2 / sum_c w_c^2 q_c, where q_c is how many want c. If b_a is how likely it is that a must be told from
 an item that is picked, sum_a b_a log(precision of a) is largest for w_a^2 in proportion to b_a / q_a. Nobody knows how
 many contenders there are, so all numbers of them are taken for alike likely: b = 1/r for the item of place r, its best
-rank for any slot. Noise falls like 1 / people, and with it the number of items that cannot be told from the best:
+rank for any slot. Noise falls like 1 / users, and with it the number of items that cannot be told from the best:
 
     w_a = sqrt((full / r_a) (typical / q_a)), from `least` to 1        full = N/10 t_1/t, at least 3
 
 `typical` is the q of items that are shown. Where wishes fall like 1/rank, r q is constant, and nothing is in focus.
 
 *Where wishes are few there is nothing to win.* Who wants one thing is not clipped, and a weight below 1 only makes her
-wish count less beside the noise. Singles of a person with m wishes add up to sqrt(m), so all published singles together
-tell about how many wishes people have; nobody's can be made to count by more than that factor, and no weight is below
+wish count less beside the noise. Singles of a user with m wishes add up to sqrt(m), so all published singles together
+tell about how many wishes users have; nobody's can be made to count by more than that factor, and no weight is below
 1 / sqrt(m). Nor do items overlap for who wants one thing: rows then say nothing, and get less of the budget:
 
     share of singles = late + (.95 - late) min(1, 12 nu / t)            late = 1/2 + 1/2 / sqrt(m)
@@ -32,9 +32,9 @@ from diminuendo.types import Floats, Ints
 SHARE, FEWEST, FLOOR = 0.1, 3.0, 0.3
 """At the first release this share of all items is in full focus; never fewer than FEWEST; no weight is below FLOOR."""
 EARLY, EARLY_NUS = 0.95, 12.0
-"""The share of singles in the beginning, and for how many nu of people (schedule.py) that is."""
+"""The share of singles in the beginning, and for how many nu of users (schedule.py) that is."""
 EASY, MILD = 100.0, 0.5
-"""From EASY nu of people for each slot on, weights around a slate fall, to the share MILD of themselves at least:
+"""From EASY nu of users for each slot on, weights around a slate fall, to the share MILD of themselves at least:
 noise is small then, and whoever is clipped counts less than others."""
 
 
@@ -48,7 +48,7 @@ class Standing(NamedTuple):
     typical: float
     """How many want an item that is shown."""
     wishes: float | None
-    """What singles of a person add up to; None where they were not measured."""
+    """What singles of a user add up to; None where they were not measured."""
 
 
 class NextFocus:
@@ -65,11 +65,11 @@ class NextFocus:
 
     @property
     def wishes(self) -> float:
-        """What singles of a person add up to, as was published last: at least 1."""
+        """What singles of a user add up to, as was published last: at least 1."""
         return max(1.0, float(self._wishes[0]))
 
     def follow(self, standing: Standing, elapsed: float) -> None:
-        """After a release; `elapsed`: how many times as many people are remembered as the first release has."""
+        """After a release; `elapsed`: how many times as many users are remembered as the first release has."""
         if standing.wishes is not None:
             self._wishes[0] = standing.wishes
         full = max(FEWEST, SHARE * len(self.weights) / elapsed)
@@ -81,13 +81,13 @@ class NextFocus:
         """These items, or all, are in full focus again."""
         self.weights[items] = FULL
 
-    def of_chain(self, people: int) -> Focus:
-        """For a chain over that many people."""
-        return Focus(self.weights.copy(), round(singles_share(self.wishes, self._nu, people) * SHARES))
+    def of_chain(self, users: int) -> Focus:
+        """For a chain over that many users."""
+        return Focus(self.weights.copy(), round(singles_share(self.wishes, self._nu, users) * SHARES))
 
-    def of_around(self, people: int) -> Focus:
-        """For a release around a slate, over that many people."""
-        mild = min(1.0, max(MILD, EASY * self._slots * self._nu / people))
+    def of_around(self, users: int) -> Focus:
+        """For a release around a slate, over that many users."""
+        mild = min(1.0, max(MILD, EASY * self._slots * self._nu / users))
         weights = np.maximum(1, np.rint(mild * self.weights)).astype(np.int64)
         return Focus(weights, SHARES // 2)  # there are no rows to share with
 
@@ -96,10 +96,10 @@ class NextFocus:
         return bool(((self.weights >= 1) & (self.weights <= FULL)).all() and np.isfinite(self._wishes[0]))
 
 
-def singles_share(wishes: float, nu: float, people: float) -> float:
-    """The share of what a chain costs that goes into singles, where those of a person add up to `wishes`."""
-    late = min(EARLY, 0.5 + 0.5 / wishes)
-    return late + (EARLY - late) * min(1.0, EARLY_NUS * nu / people)
+def singles_share(wishes: float, nu: float, users: float) -> float:
+    """The share of what a chain costs that goes into singles, where those of a user add up to `wishes`."""
+    delay = min(EARLY, 0.5 + 0.5 / wishes)
+    return delay + (EARLY - delay) * min(1.0, EARLY_NUS * nu / users)
 
 
 SORTED = 4096

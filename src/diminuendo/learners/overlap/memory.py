@@ -17,7 +17,7 @@ from diminuendo._validate import as_float, as_floats
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.decisions import shown
 from diminuendo.learners.overlap.schedule import OverlapPlan
-from diminuendo.objectives.person import Person
+from diminuendo.objectives.user import User
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.words import SecretRandomness
@@ -26,13 +26,13 @@ from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.types import Floats, Ints, Items, Objective
 
 NOT_HEARD = -1
-"""In place of a type: what she says does not count, nor does she where people are counted."""
+"""In place of a type: what she says does not count, nor does she where users are counted."""
 
 
 class Answer(NamedTuple):
     """The reward; and which items are worth something by themselves, in rising order, with what they are worth."""
 
-    payoff: float
+    reward: float
     singles: tuple[Ints, Floats] | None = None
     """None where a row says it."""
 
@@ -42,14 +42,14 @@ class Answer(NamedTuple):
 
 def answer_of(user: Objective, row: Items, n_items: int) -> Answer | None:
     """What a user says who was shown `row`; None in the wrong shape. A function may raise whatever it likes."""
-    if type(user) is Person:
+    if type(user) is User:
         return Answer(user.value(shown(row)))
     worth = as_floats(user.gains(()))
-    payoff = as_float(user.value(shown(row)))
+    reward = as_float(user.value(shown(row)))
     if worth.shape != (n_items,):
         return None
     items = np.flatnonzero(worth > 0)
-    return Answer(payoff, (items, worth[items]))
+    return Answer(reward, (items, worth[items]))
 
 
 def heard_rows(low: int, high: int, types: Ints) -> tuple[range | Ints, Ints]:
@@ -60,8 +60,8 @@ def heard_rows(low: int, high: int, types: Ints) -> tuple[range | Ints, Ints]:
     return np.arange(low, high)[heard], types[heard]
 
 
-class PayoffMemory:
-    """What people of each batch earned, to be published once the batch is over: one number per batch."""
+class RewardMemory:
+    """What users of each batch earned, to be published once the batch is over: one number per batch."""
 
     def __init__(self, plan: OverlapPlan, ledger: Ledger) -> None:
         self._sum = PrivateSum(
@@ -71,13 +71,13 @@ class PayoffMemory:
             ledger=ledger,
             strategy="independent",
             clip=Clip("cell"),
-            name="payoffs",
+            name="rewards",
         )
         self.earned = np.zeros(1)
-        """The payoffs published so far, added up."""
+        """The rewards published so far, added up."""
 
     def __repr__(self) -> str:
-        return f"<PayoffMemory, {self.published} batches published>"
+        return f"<RewardMemory, {self.published} batches published>"
 
     @property
     def cost(self) -> Event:
@@ -86,36 +86,36 @@ class PayoffMemory:
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the noise in the payoff of a batch."""
+        """The standard deviation of the noise in the reward of a batch."""
         return self._sum.deviation(1)
 
     @property
     def ticks(self) -> int:
-        """How many ticks are a unit: payoffs and their noise are whole numbers of ticks."""
+        """How many ticks are a unit: rewards and their noise are whole numbers of ticks."""
         return self._sum.clip.ticks
 
     @property
     def published(self) -> int:
-        """The number of batches whose payoffs were published."""
+        """The number of batches whose rewards were published."""
         return self._sum.batch
 
-    def add(self, payoff: float, batch: int) -> None:
-        """One person's payoff; where her batch is over it counts as nothing."""
-        self._sum.add([payoff], [0], batch=batch)
+    def add(self, reward: float, batch: int) -> None:
+        """One user's reward; where her batch is over it counts as nothing."""
+        self._sum.add([reward], [0], batch=batch)
 
-    def add_rows(self, payoffs: Floats, batch: int) -> None:
-        """The payoffs of several people of one batch."""
-        each = np.arange(len(payoffs) + 1)
-        rows = SparseRows(each, np.zeros_like(each[1:]), payoffs, (len(payoffs), 1))
+    def add_rows(self, rewards: Floats, batch: int) -> None:
+        """The rewards of several users of one batch."""
+        each = np.arange(len(rewards) + 1)
+        rows = SparseRows(each, np.zeros_like(each[1:]), rewards, (len(rewards), 1))
         self._sum.add_rows(rows, batch=batch)
 
-    def publish(self, batch: int, people: float, secret: SecretRandomness) -> tuple[float, float]:
-        """What each of the `people` who answer in `batch`, which is settled, earned; the deviation of noise in that."""
+    def publish(self, batch: int, users: float, secret: SecretRandomness) -> tuple[float, float]:
+        """What each of the `users` who answer in `batch`, which is settled, earned; the deviation of noise in that."""
         if self.published == batch:  # else it was published before, and what followed from it failed
             self._sum.release(secret)
         total = float(self._sum.last[0])
-        earned, self.earned[0] = (total - float(self.earned[0])) / people, total
-        return earned, self._sum.deviation(1) / people
+        earned, self.earned[0] = (total - float(self.earned[0])) / users, total
+        return earned, self._sum.deviation(1) / users
 
     def written(self) -> NDArray[Any]:
         """For a snapshot."""

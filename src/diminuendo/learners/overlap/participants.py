@@ -15,8 +15,8 @@ from diminuendo.learners.base.users import Block, FunctionUser
 from diminuendo.streams.moved import FunctionWalk, TableWalk
 from diminuendo.streams.walks import Room, singles
 from diminuendo.sums.batch import csr_rows
-from diminuendo.sums.chains.people.answers import Answers
-from diminuendo.sums.chains.people.participants import Chain, ChainWalk
+from diminuendo.sums.chains.users.answers import Answers
+from diminuendo.sums.chains.users.participants import Chain, ChainWalk
 from diminuendo.sums.clip import Clip, cut_all
 from diminuendo.types import Floats, Ints
 
@@ -56,16 +56,16 @@ def answers_of(block: Block, terms: Terms) -> Answers:
     else:
         starts, items, values = csr_rows(singles(block.segment, block.n_items), block.n_items)
     entries = slice(int(starts[0]), int(starts[-1]))
-    absent = terms.first_batch > int(block.facts.batches.min(initial=0))
+    absent = terms.first_batch > int(block.spec.batches.min(initial=0))
     if rows is None or absent.any() or (values[entries] > ceiling).any():
         items, lengths = items[entries].astype(np.int32), np.diff(starts)
         values = cut_all(values[entries], ceiling)
-        values[np.repeat(block.facts.batches, lengths) < terms.first_batch[items]] = 0.0
+        values[np.repeat(block.spec.batches, lengths) < terms.first_batch[items]] = 0.0
         starts = starts - starts[0]
         for array in (starts, items, values):
             array.flags.writeable = False  # as those of tables are: kernels are compiled once
-    weights = _padded(terms.weights, block.facts.batches)
-    return Answers(starts, items, values, weights, block.facts.types.astype(np.int32))
+    weights = _padded(terms.weights, block.spec.batches)
+    return Answers(starts, items, values, weights, block.spec.types.astype(np.int32))
 
 
 def _padded(weights: Ints, batches: NDArray[Any]) -> NDArray[Any]:

@@ -79,9 +79,9 @@ class SlatePicker:
         self._around = RunningMeans(1, slots, n_items, parts=slots + 1)
         self.means = (self.worth, self.rows, self.rests, self._around)
 
-    def begin_with(self, scores: Floats, people: float, sigma: float) -> None:
+    def begin_with(self, scores: Floats, users: float, sigma: float) -> None:
         """A public prior, as if it had been measured."""
-        self.worth.add([0], Measured(scores * people, np.full(len(scores), people), sigma))
+        self.worth.add([0], Measured(scores * users, np.full(len(scores), users), sigma))
         self.gains[:] = scores
 
     def slate(self, asked: Questions) -> Picked:

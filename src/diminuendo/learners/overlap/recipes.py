@@ -10,23 +10,23 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.engines import Engine, engine_called
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Objectives
+from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.frame import LONGEST, Frame
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.setting import checked_prior
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
-from diminuendo.learners.overlap.contexts.one_per_type import OnePerType
-from diminuendo.learners.overlap.memory import PayoffMemory
-from diminuendo.learners.overlap.one_for_all import OneForAll, Shown
+from diminuendo.learners.overlap.contexts.slate_per_context import SlatePerContext
+from diminuendo.learners.overlap.global_slate import GlobalSlate, Shown
+from diminuendo.learners.overlap.memory import RewardMemory
 from diminuendo.learners.overlap.policy import OverlapPolicy, PublicParts
 from diminuendo.learners.overlap.schedule import OverlapPlan, overlap_plan
-from diminuendo.learners.overlap.stored import PeopleMemory
+from diminuendo.learners.overlap.stored import UsersMemory
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Composed
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.streams.contexts import Contexts, as_contexts
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Floats
@@ -35,7 +35,7 @@ MOST_ROWS = 1 << 22
 """Means of rows are kept for as many chains as take MOST_ROWS numbers, if there are several."""
 
 CLIP = Clip()
-"""What one person says about items is clipped to length 1."""
+"""What one user says about items is clipped to length 1."""
 
 
 def overlap_greedy(
@@ -45,14 +45,14 @@ def overlap_greedy(
     horizon: int | None,
     epsilon: float,
     delta: float,
-    visits: int = 1,
+    max_rounds_per_user: int = 1,
     prior: Sequence[float] | Floats | None = None,
-    prior_people: int | None = None,
+    prior_users: int | None = None,
     absent: Iterable[int] = (),
     eligible: Any = None,
     ledger: Ledger | None = None,
-    coins: Coins | None = None,
-    patience: Patient = None,
+    rng: RandomSource | None = None,
+    feedback_window: Patient = None,
     contexts: Contexts | None = None,
     rules: SlateRules | None = None,
     exclusions: bool = False,
@@ -78,7 +78,8 @@ def overlap_greedy(
     Regret     proved for users of one taste whose singletons are not clipped, and for greedy on the last release
                alone: of order k^(3/2) sigma log T (docs/maths/overlap.md, Theorem O3). For users who want several
                items it is about their clipped objectives. No bound against an adversary.
-    Guarantee  (epsilon, delta)-DP, replacing `visits` rounds of one user. Every release is charged before it is
+    Guarantee  (epsilon, delta)-DP, replacing `max_rounds_per_user` rounds of one user. Every release is
+    charged before it is
                drawn; rounded Gaussian noise (docs/maths/overlap.md, Theorems O1, F1 and F2). With private contexts
                or exclusions joint DP, in the view of all others (docs/maths/contexts.md, Theorem X1;
                docs/maths/rules.md, Theorem Y3).
@@ -104,7 +105,7 @@ def overlap_greedy(
         Contribution bound: how many rounds of one user count.
     prior : sequence of float, optional
         Public guess of the share of users whom each item pleases.
-    prior_people : int, optional
+    prior_users : int, optional
         As how many users the prior counts.
     absent : iterable of int, optional
         Items that are not available yet.
@@ -113,7 +114,7 @@ def overlap_greedy(
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
     patience : Patience or int, optional
         Feedback window.
     contexts : Contexts, optional
@@ -143,7 +144,7 @@ def overlap_greedy(
     Examples
     --------
     >>> import diminuendo as dim
-    >>> learner = dim.OverlapGreedy(20, 3, horizon=10_000, epsilon=1.0, delta=1e-6, coins=dim.SeededCoins(1))
+    >>> learner = dim.OverlapGreedy(20, 3, horizon=10_000, epsilon=1.0, delta=1e-6, rng=dim.SeededSource(1))
     >>> print(learner.guarantee)
     (1, 1e-06)-differentially private (replace one round, seeded: for simulation only)
     """
@@ -153,10 +154,10 @@ def overlap_greedy(
         n_items,
         slots,
         horizon=_validate.positive_int(LONGEST if horizon is None else horizon, "horizon"),
-        visits=visits,
+        max_rounds_per_user=max_rounds_per_user,
         ledger=ledger,
-        coins=coins,
-        patience=patience,
+        rng=rng,
+        feedback_window=feedback_window,
         contexts=known,
         exclusions=exclusions,
         sample=sample,
@@ -166,16 +167,16 @@ def overlap_greedy(
     plan = overlap_plan(frame.n_items, None if horizon is None else frame.horizon, budget, CLIP, longest)
     obeyed = _rules(rules, eligible)
     items = ItemAvailability(frame.n_items, frame.slots, absent, obeyed, exclusions=frame.exclusions)
-    before = checked_prior(prior, prior_people, frame.n_items, otherwise=plan.schedule.ends[0])
+    before = checked_prior(prior, prior_users, frame.n_items, otherwise=plan.schedule.ends[0])
     public = PublicParts(frame, budget, horizon is not None, plan, items, before, longest)
     paid_on = Ledger(budget) if ledger is None else ledger
     counts = None if known is None else TypeCounts(known, len(plan.schedule))
-    memory = PeopleMemory(frame, plan, items, paid_on, CLIP, counts, place)
-    payoffs = _paid_for(plan, paid_on)
+    memory = UsersMemory(frame, plan, items, paid_on, CLIP, counts, place)
+    rewards = _paid_for(plan, paid_on)
     chains = 1 if known is None else _chains_kept(known.n_types, items)
-    common = OneForAll(items, plan, before, memory, chains=chains)
-    shown: Shown = common if counts is None else OnePerType(items, plan, memory, counts, common)
-    return Learner(OverlapPolicy(public, memory, payoffs, shown))
+    common = GlobalSlate(items, plan, before, memory, chains=chains)
+    shown: Shown = common if counts is None else SlatePerContext(items, plan, memory, counts, common)
+    return Learner(OverlapPolicy(public, memory, rewards, shown))
 
 
 def _chains_kept(wanted: int, items: ItemAvailability) -> int:
@@ -194,23 +195,23 @@ def _rules(rules: Any, eligible: Any) -> SlateRules | None:
     return SlateRules(eligible=eligible, may_be_empty=True)
 
 
-def _paid_for(plan: OverlapPlan, ledger: Ledger) -> PayoffMemory:
-    """Payoffs are paid for at once, releases one by one; a new run that could not be paid to its end is not begun."""
-    if not ledger.has_bought("payoffs"):
+def _paid_for(plan: OverlapPlan, ledger: Ledger) -> RewardMemory:
+    """Rewards are paid for at once, releases one by one; a new run that could not be paid to its end is not begun."""
+    if not ledger.has_bought("rewards"):
         ledger.require(Composed((plan.drift, *plan.costs)))
-    return PayoffMemory(plan, ledger)
+    return RewardMemory(plan, ledger)
 
 
 OverlapGreedy = Entry(
     "overlap-greedy",
     overlap_greedy,
     reads=Objectives.kinds,
-    summary="keeps people, asks them again with noise a few dozen times; full information; private",
+    summary="keeps users, asks them again with noise a few dozen times; full information; private",
     advice=Advice(
         "(ε, δ)",
         "-",
         "users",
         "first: loses least where tastes are steady or rarely change",
-        keeps_people=True,
+        keeps_users=True,
     ),
 )

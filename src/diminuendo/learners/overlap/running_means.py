@@ -1,6 +1,6 @@
 """Means of rows that were published for the same question more than once, for as many questions as there is room.
 
-A row holds weighted sums over people, with noise. `units[a]` is what all people who were asked about item a could add
+A row holds weighted sums over users, with noise. `units[a]` is what all users who were asked about item a could add
 to its sum at most, so the mean is sum / units; it is 0 where nobody was asked. Measurements count by their precision,
 item by item. A question may have several parts, published together with the same noise.
 
@@ -22,12 +22,12 @@ from diminuendo.types import Floats, Ints
 
 
 class Measured(NamedTuple):
-    """Weighted sums over people, with noise, as published."""
+    """Weighted sums over users, with noise, as published."""
 
     sums: Ints | Floats
     """One number per item; or (parts, items), where several were published together."""
     units: Floats
-    """For each item what people can add to its sum at most; 0 where nobody was asked about it."""
+    """For each item what users can add to its sum at most; 0 where nobody was asked about it."""
     sigma: float
     """The deviation of the noise."""
 
@@ -192,7 +192,7 @@ class RunningMeans:
     def sound(self, n_items: int) -> bool:
         """Whether these rows, as read from a snapshot, can have come about.
 
-        How large they are tells nothing: epsilon decides about noise, and more people may answer than was said.
+        How large they are tells nothing: epsilon decides about noise, and more users may answer than was said.
         """
         keys, sums, precisions, used = self.arrays
         return bool(

@@ -1,18 +1,18 @@
 r"""How overlap greedy spends its budget: when it releases, with what weights, and what noise goes where.
 
-Everything is a function of public facts: items, people to come, and the budget. With mu the budget as a Gaussian, one
-person's singles (length at most 1) get noise of sigma = sqrt(2) / mu people; the largest of N such numbers is about
-nu = sigma sqrt(2 log N). That is the unit of all times here: nothing can be learned from much fewer than nu people.
+Everything is a function of public facts: items, users to come, and the budget. With mu the budget as a Gaussian, one
+user's singles (length at most 1) get noise of sigma = sqrt(2) / mu users; the largest of N such numbers is about
+nu = sigma sqrt(2 log N). That is the unit of all times here: nothing can be learned from much fewer than nu users.
 
-    first release   after 4 nu people, at least 10, at most a tenth of all
+    first release   after 4 nu users, at least 10, at most a tenth of all
     then            after half as many again, each time; but at most 20 nu, and a quarter of all, between two.
                     Where nobody knows how many will come, after half as many again for ever: the squares of weights
                     add up whatever comes
-    weights         t_j / t_b for people of batch j in release b: squares add up to the same for every batch
-    retention       R, where people are kept for R rounds: batches are at most R / 2 long, and a release asks a batch
+    weights         t_j / t_b for users of batch j in release b: squares add up to the same for every batch
+    retention       R, where users are kept for R rounds: batches are at most R / 2 long, and a release asks a batch
                     only if that began no more than R rounds before. Weights are shared out over the releases in which a
                     batch is asked, so that it pays the same in the end
-    noise           a twentieth of the budget for the payoff of each batch (drift), the rest for singles and rows:
+    noise           a twentieth of the budget for the reward of each batch (drift), the rest for singles and rows:
                     .95 for singles in the beginning, half and half later. That fixes the price of a release; how it
                     is shared out follows what was published by then (focus.py)
 
@@ -38,7 +38,7 @@ from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Ints
 
 DRIFT = 0.05
-"""The share of the budget for one payoff per batch."""
+"""The share of the budget for one reward per batch."""
 MOST_BATCHES = 1000
 """A retention that would take more batches is refused: what a release costs is written down batch by batch."""
 
@@ -53,13 +53,13 @@ class OverlapPlan:
     sigmas: tuple[tuple[float, float], ...] = field(repr=False)
     """For each release the deviation of noise on singles and on rows, in ticks times weights."""
     shifts: tuple[int, int]
-    """By how much one person of weight 1 moves singles, and all rows of a chain, squares added up, in ticks squared."""
+    """By how much one user of weight 1 moves singles, and all rows of a chain, squares added up, in ticks squared."""
     drift: ContinuousGaussian
-    """The most that the payoffs of all batches may cost."""
+    """The most that the rewards of all batches may cost."""
     nu: float
-    """The largest of the noise in all singles, in people, about."""
+    """The largest of the noise in all singles, in users, about."""
     first_noise: float
-    """The deviation of noise on singles at the first release, in people of weight 1; 0 where there is none."""
+    """The deviation of noise on singles at the first release, in users of weight 1; 0 where there is none."""
     begins: tuple[int, ...] = field(default=(), repr=False)
     """For each release, and for after the last, the first batch that it or a later one asks; empty: all are asked."""
 
@@ -69,15 +69,15 @@ class OverlapPlan:
         return len(self.weights)
 
     def kept_from(self, number: int) -> int:
-        """The first batch whose people release `number`, or a later one, asks: those before are forgotten by then."""
+        """The first batch whose users release `number`, or a later one, asks: those before are forgotten by then."""
         return self.begins[number] if self.begins else 0
 
     @cached_property
     def costs(self) -> tuple[NormalColumns, ...]:
         """What each release is charged, batch by batch, as long as nobody was forgotten; later, less."""
-        people = partition("people", self.schedule)
+        users = partition("users", self.schedule)
         return tuple(
-            release_cost(self.weights[number, : number + 1], self.shifts, both, people)
+            release_cost(self.weights[number, : number + 1], self.shifts, both, users)
             for number, both in enumerate(self.sigmas)
         )
 
@@ -85,7 +85,7 @@ class OverlapPlan:
 def overlap_plan(
     n_items: int, rounds: int | None, budget: Budget, clip: Clip, retention: int | None = None
 ) -> OverlapPlan:
-    """The plan for `rounds` people, or for an unknown number (None); `retention`: for how many rounds each is kept."""
+    """The plan for `rounds` users, or for an unknown number (None); `retention`: for how many rounds each is kept."""
     mu = math.sqrt(budget.limit)
     sigma = math.sqrt(2) / mu
     nu = sigma * math.sqrt(2 * math.log(max(2, n_items)))
@@ -114,7 +114,7 @@ def overlap_plan(
 
 
 def longest_batch(retention: int, rounds: int | None) -> int:
-    """How long a batch may be, where people are kept for `retention` rounds: most people are then asked twice."""
+    """How long a batch may be, where users are kept for `retention` rounds: most users are then asked twice."""
     if rounds is None:
         raise InvalidInput(
             f"retention={retention} needs to know how many rounds there will be at most, since their batches are "
@@ -124,7 +124,7 @@ def longest_batch(retention: int, rounds: int | None) -> int:
     if rounds > MOST_BATCHES * longest:
         least = 2 * math.ceil(rounds / MOST_BATCHES)
         raise InvalidInput(
-            f"retention={retention:,} of {rounds:,} rounds would take more than {MOST_BATCHES:,} batches; keep people "
+            f"retention={retention:,} of {rounds:,} rounds would take more than {MOST_BATCHES:,} batches; keep users "
             f"for at least {least:,} rounds, or plan for fewer."
         )
     return longest
@@ -141,7 +141,7 @@ def first_asked(ends: list[int], retention: int) -> tuple[int, ...]:
 
 
 def batch_ends(known: int | None, nu: float, longest: int | None = None) -> list[int]:
-    """After how many people batches close, none longer than `longest`; the last is everybody."""
+    """After how many users batches close, none longer than `longest`; the last is everybody."""
     rounds = LONGEST if known is None else known
     first = max(1, int(min(max(10.0, 4 * nu), rounds / 10)))
     most = max(1, int(min(max(20 * nu, 0.05 * rounds), 0.25 * rounds))) if known is not None else rounds

@@ -27,19 +27,19 @@ from diminuendo.learners.overlap.running_means import Measured, units_since
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.streams.people import People
+from diminuendo.streams.users import Users
 from diminuendo.sums.chains.around import AroundRelease
 from diminuendo.sums.chains.cells import CellRelease, SharedFocus, ValueColumn
 from diminuendo.sums.chains.cost import asked_around, asked_from
 from diminuendo.sums.chains.focus import Focus
-from diminuendo.sums.chains.people.participants import Participants
 from diminuendo.sums.chains.release import ChainRelease, Joined, OtherChain
-from diminuendo.sums.chains.stored import StoredPeople
+from diminuendo.sums.chains.stored import StoredUsers
+from diminuendo.sums.chains.users.participants import Participants
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Floats, Ints, Items, Objective
 
 
-class PeopleMemory:
+class UsersMemory:
     """Everybody since memory began."""
 
     def __init__(
@@ -54,7 +54,7 @@ class PeopleMemory:
     ) -> None:
         self._frame, self._plan, self._items, self._clip, self._counts = frame, plan, items, clip, counts
         columns = [] if counts is None else map(ValueColumn, counts.contexts.sizes, counts.values.T.copy())
-        self._values = StoredPeople(
+        self._values = StoredUsers(
             frame.n_items,
             schedule=plan.schedule,
             ledger=ledger,
@@ -66,7 +66,7 @@ class PeopleMemory:
         self._engine = engine or Threads()
 
     def __repr__(self) -> str:
-        return f"<PeopleMemory, {self._frame.n_items} items>"
+        return f"<UsersMemory, {self._frame.n_items} items>"
 
     def __len__(self) -> int:
         """How many users are stored: as private as whether somebody answered."""
@@ -75,7 +75,7 @@ class PeopleMemory:
     # Private.
 
     def came(self, batch: int, types: Ints) -> None:
-        """People of these types came in that batch, whose answers count. Public."""
+        """Users of these types came in that batch, whose answers count. Public."""
         if self._counts is not None:
             self._counts.came(batch, types)
 
@@ -92,12 +92,12 @@ class PeopleMemory:
         self.users.add(user, batch, kind, round, *([] if said is None else [said]))
 
     def keep_rows(
-        self, people: People, low: int, high: int, batch: int, types: Ints, rounds: Ints | int = NO_ROUND
+        self, users: Users, low: int, high: int, batch: int, types: Ints, rounds: Ints | int = NO_ROUND
     ) -> None:
         """Store the users from `low` to `high` - 1, all of one batch, and their types, if there are contexts."""
         rows, kinds = heard_rows(low, high, types)
         self._values.admit(len(rows), batch)
-        self.users.add_rows(people.family, people.table, rows, batch, kinds if len(kinds) else 0, rounds)
+        self.users.add_rows(users.family, users.table, rows, batch, kinds if len(kinds) else 0, rounds)
 
     def erase(self, rounds: Ints) -> None:
         """Drop everybody who came in these rounds: as if they had said nothing, for releases that are not begun."""
@@ -115,7 +115,7 @@ class PeopleMemory:
     # The door.
 
     def begin_release(self, number: int, first: int, focus: Focus) -> StoredQuestions:
-        """Begin release `number` of people from batch `first` on; paid for here."""
+        """Begin release `number` of users from batch `first` on; paid for here."""
         secret, (weights, units) = self._frame.secret, self._weights(number, first)
         with self._frame.guard.answers:  # who has answered is frozen for the whole release
             release = self._values.focused(number, weights, self._plan.sigmas[number], focus, secret)
@@ -133,7 +133,7 @@ class PeopleMemory:
     def begin_by_type(
         self, number: int, first: int, focus: SharedFocus
     ) -> tuple[StoredQuestions, ReleasedCells]:
-        """As `begin_release`, with a chain for each type of people, and with cells of columns."""
+        """As `begin_release`, with a chain for each type of users, and with cells of columns."""
         secret, (weights, units) = self._frame.secret, self._weights(number, first)
         with self._frame.guard.answers:
             sigmas = self._plan.sigmas[number]
@@ -157,7 +157,9 @@ class PeopleMemory:
 
     def _cells(self, release: CellRelease, weights: Ints, units: Floats) -> ReleasedCells:
         frame, answers = self._frame, self._frame.answers_in(self._plan.schedule.ends)[: len(weights)]
-        asked = Asked(weights, float(weights @ answers), units, frame.patience.answering, release.limit)
+        asked = Asked(
+            weights, float(weights @ answers), units, frame.feedback_window.response_rate, release.limit
+        )
         return ReleasedCells(
             partial(release.cells, secret=frame.secret),
             partial(release.counts, secret=frame.secret),
@@ -170,7 +172,7 @@ class PeopleMemory:
         return asked_around(self._values.ledger, self._values.name, number)
 
     def _weights(self, number: int, first: int) -> tuple[Ints, Floats]:
-        """With what people of each batch enter a release, and for each item what all of them can add to its sum."""
+        """With what users of each batch enter a release, and for each item what all of them can add to its sum."""
         plan = self._plan
         weights = plan.weights[number, : number + 1].copy()
         weights[:first] = 0
@@ -209,14 +211,17 @@ class StoredQuestions:
     ) -> None:
         self._release, self._units, self._secret = release, units, secret
         self._singles: Measured | None = None
-        self._asked, self._elsewhere = 0, False  # how many rows were asked for; whether along another chain
+        self._asked, self._remote_rounds = (
+            0,
+            False,
+        )  # how many rows were asked for; whether along another chain
 
     def __repr__(self) -> str:
         return "<StoredQuestions>"
 
     def begin(self) -> None:
         """From the start, for the first time or again."""
-        self._asked, self._elsewhere = 0, False
+        self._asked, self._remote_rounds = 0, False
 
     def singles(self) -> Measured:
         """What each item is worth by itself."""
@@ -238,16 +243,16 @@ class StoredQuestions:
         """
         self._asked += 1
         before = self._release.joined
-        if self._asked <= len(before) and not self._elsewhere:
+        if self._asked <= len(before) and not self._remote_rounds:
             joined = before[self._asked - 1]
-            self._elsewhere = bool((joined.items != items).any())  # the catalogue has changed since
-            return None if self._elsewhere else self._measured(joined)
-        if self._elsewhere or not self._release.goes_on():
+            self._remote_rounds = bool((joined.items != items).any())  # the catalogue has changed since
+            return None if self._remote_rounds else self._measured(joined)
+        if self._remote_rounds or not self._release.goes_on():
             return None
         try:
             self._release.row_by_type(items, self._secret)
         except OtherChain:
-            self._elsewhere = True
+            self._remote_rounds = True
             return None
         return self._measured(self._release.joined[-1])
 
@@ -260,8 +265,8 @@ class StoredQuestions:
         return None if result is None else result[1]._replace(sums=result[1].sums[0])
 
     def rest_by_type(self) -> tuple[Ints, Measured] | None:
-        """The number of each type's set, and what is left for the people of each set; None: it cannot be had."""
-        if self._elsewhere:
+        """The number of each type's set, and what is left for the users of each set; None: it cannot be had."""
+        if self._remote_rounds:
             return None
         if self._release.goes_on(rest=True):
             self._release.rest_by_type(self._secret)

@@ -1,4 +1,4 @@
-"""Blocks: which slates the next rounds show, to how many people each, and what these people are asked. Public.
+"""Blocks: which slates the next rounds show, to how many users each, and what these users are asked. Public.
 
 A block and its assignment, which says which of its slates each round shows, are kept on disk as one array of whole
 numbers, so that a run that is begun again goes through the same blocks.
@@ -14,7 +14,7 @@ from diminuendo.types import Ints, Items
 
 WHICH_SLOT = 0
 """The question which slot was clicked first: one number for each slot. Any other question is a number e: was one of the
-first e slots clicked? One number. Of payoffs only the total is asked for: e is the number of slots."""
+first e slots clicked? One number. Of rewards only the total is asked for: e is the number of slots."""
 
 
 class SlateBlock(NamedTuple):
@@ -25,7 +25,7 @@ class SlateBlock(NamedTuple):
     sizes: Ints
     """How many rounds show each of the slates."""
     questions: Ints
-    """What the people of each slate are asked: WHICH_SLOT, or a number e."""
+    """What the users of each slate are asked: WHICH_SLOT, or a number e."""
 
 
 def no_block(slots: int) -> SlateBlock:

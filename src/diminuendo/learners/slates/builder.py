@@ -79,14 +79,14 @@ class SlateBuilder:
             made[result[0]] = result[1]
         return made
 
-    def random(self, coins: np.random.Generator, many: int) -> Items:
+    def random(self, rng: np.random.Generator, many: int) -> Items:
         """Random slates that show every item once, if `many` are enough; items come twice where no others are left."""
         n, k = self.items.n_items, self.items.slots
         if self.free:
-            order = coins.permutation(n)
+            order = rng.permutation(n)
             order = np.concatenate([order, order[: -n % k]]).astype(np.int32)  # the last slate is filled up
             return np.asarray(order.reshape(-1, k)[:many], dtype=np.int32)
-        preference, slates = coins.permutation(n).astype(np.float64), list[Items]()
+        preference, slates = rng.permutation(n).astype(np.float64), list[Items]()
         waiting = n
         while len(slates) < many:
             slate = self._preferring(preference)
@@ -104,13 +104,13 @@ class SlateBuilder:
             return slate
         pinned = self.items.pinned != EMPTY_SLOT
         moving = np.flatnonzero(~pinned)
-        late = (slate == EMPTY_SLOT)[moving]
+        delay = (slate == EMPTY_SLOT)[moving]
         made = slate.copy()
-        made[moving] = slate[moving][np.lexsort((keys[moving], late))]
+        made[moving] = slate[moving][np.lexsort((keys[moving], delay))]
         return made
 
     def any_slate(self) -> Items:
-        """A slate, whatever people want: the items with the least numbers."""
+        """A slate, whatever users want: the items with the least numbers."""
         return self._preferring(-np.arange(self.items.n_items, dtype=np.float64))
 
     def mended(self, slate: Items, gains: Floats) -> Items:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Clicks
+from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.slates.blocks import WHICH_SLOT
 from diminuendo.learners.slates.likelihood import COUNT_VARIANCE
 from diminuendo.learners.slates.policy import first_slate, slate_learner
@@ -30,15 +30,15 @@ from diminuendo.learners.slates.posterior import SlatePosterior
 from diminuendo.learners.slates.questions import Noise, Questions
 from diminuendo.offline.rules import SlateRules
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.streams.clicks import NO_CLICK
 from diminuendo.streams.contexts import Contexts
-from diminuendo.streams.people import People
+from diminuendo.streams.users import Users
 from diminuendo.types import Floats, Ints, Items
 
 SECOND_LOOK, SECOND_SHARE = 2, 0.1
-"""Items that are tried again are shown to SECOND_LOOK times as many people as at first. Where all items together take
-no more than SECOND_SHARE of all people, that is begun at once."""
+"""Items that are tried again are shown to SECOND_LOOK times as many users as at first. Where all items together take
+no more than SECOND_SHARE of all users, that is begun at once."""
 
 
 class FirstClicks(Questions):
@@ -49,19 +49,19 @@ class FirstClicks(Questions):
     enough_for_chance = 8
     sensitivities = (1, 2)
 
-    def ask(self, slate: Items, people: int, posterior: SlatePosterior, noise: Noise) -> tuple[Items, int]:
-        """Items that few people were shown come first; the question that should teach most."""
+    def ask(self, slate: Items, users: int, posterior: SlatePosterior, noise: Noise) -> tuple[Items, int]:
+        """Items that few users were shown come first; the question that should teach most."""
         ordered = posterior.builder.ordered(slate, posterior.observations.shown[slate])
-        return ordered, best_question(posterior.chances(ordered), people, noise.scales[1], noise.scales[2])
+        return ordered, best_question(posterior.chances(ordered), users, noise.scales[1], noise.scales[2])
 
     def retests(
-        self, leader: Items, people: int, few: int, rounds: int, posterior: SlatePosterior
+        self, leader: Items, users: int, few: int, rounds: int, posterior: SlatePosterior
     ) -> list[tuple[Items, int]]:
         """Half a slate of such items each, in front of leading ones: everybody looks at them, and few go without.
 
         First some that were shown only once, until all had a second look; then those that draws put ahead of leading
-        ones. As many as together take no more people than one exploring slate; but a second look at everything that
-        takes few of all people is begun at once.
+        ones. As many as together take no more users than one exploring slate; but a second look at everything that
+        takes few of all users is begun at once.
         """
         size, few = (posterior.builder.free_slots + 1) // 2, SECOND_LOOK * few
         once = posterior.shown_least(few, leader)[:size]
@@ -70,12 +70,12 @@ class FirstClicks(Questions):
         groups = [group for group in (once, challengers[:size], challengers[size:]) if len(group) == size > 0]
         return [
             (posterior.builder.containing(np.concatenate([group, leader])), few)
-            for group in groups[: max(int(at_once), people // few)]
+            for group in groups[: max(int(at_once), users // few)]
         ]
 
-    def answers(self, people: People, first: int, slates: Items) -> Ints:
+    def answers(self, users: Users, first: int, slates: Items) -> Ints:
         """The slots that they click first."""
-        return people.first_clicks(slates, first)
+        return users.first_clicks(slates, first)
 
     def ticks_of(self, questions: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
         """A tick in the cell of the clicked slot; or, asked about the first e slots, in the one cell if it is one."""
@@ -92,22 +92,22 @@ class FirstClicks(Questions):
         return start, int(answer < question)
 
 
-def best_question(chances: Floats, people: int, yes_or_no: float, which: float) -> int:
+def best_question(chances: Floats, users: int, yes_or_no: float, which: float) -> int:
     """What should teach most: WHICH_SLOT, or e for one of the first e slots. By draws of click chances up to each slot.
 
     What a count teaches is measured by half the logarithm of how much its forecast varies more than it would by chance
-    and noise alone: the information in it, were all of it Gaussian. The last two are the scales of noise, in people.
+    and noise alone: the information in it, were all of it Gaussian. The last two are the scales of noise, in users.
     """
     slots = np.diff(chances, axis=1, prepend=0.0)
-    first_slots = _information(chances, people, yes_or_no)
-    each_slot = _information(slots, people, which)
+    first_slots = _information(chances, users, yes_or_no)
+    each_slot = _information(slots, users, which)
     return WHICH_SLOT if each_slot.sum() > first_slots.max() else int(first_slots.argmax()) + 1
 
 
-def _information(chances: Floats, people: int, scale: float) -> Floats:
+def _information(chances: Floats, users: int, scale: float) -> Floats:
     mean = np.clip(chances.mean(axis=0), 0.0, 1.0)
-    chance = people * mean * (1 - mean) + 2 * scale**2 + COUNT_VARIANCE
-    return np.asarray(0.5 * np.log1p(people**2 * chances.var(axis=0) / chance))
+    chance = users * mean * (1 - mean) + 2 * scale**2 + COUNT_VARIANCE
+    return np.asarray(0.5 * np.log1p(users**2 * chances.var(axis=0) / chance))
 
 
 def slate_clicks(
@@ -116,12 +116,12 @@ def slate_clicks(
     *,
     horizon: int | None,
     epsilon: float,
-    visits: int = 1,
+    max_rounds_per_user: int = 1,
     prior: Any = None,
-    prior_people: int | None = None,
+    prior_users: int | None = None,
     ledger: Ledger | None = None,
-    coins: Coins | None = None,
-    patience: Patient = None,
+    rng: RandomSource | None = None,
+    feedback_window: Patient = None,
     contexts: Contexts | None = None,
     absent: Iterable[int] = (),
     rules: SlateRules | None = None,
@@ -144,12 +144,12 @@ def slate_clicks(
         Contribution bound: how many rounds of one user count.
     prior : sequence of float, optional
         Public guess of the share of users whom each item pleases.
-    prior_people : int, optional
+    prior_users : int, optional
         As how many users the prior counts.
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
     patience : Patience or int, optional
         Feedback window.
     contexts : Contexts, optional
@@ -176,21 +176,23 @@ def slate_clicks(
 
     Notes
     -----
-    (epsilon, 0)-DP for any feedback and any number of blocks, replacing `visits` rounds of one user (Theorem B2 of
+    (epsilon, 0)-DP for any feedback and any number of blocks, replacing `max_rounds_per_user` rounds of one
+    user (Theorem B2 of
     docs/maths/counts.md; with contexts Theorems B3 and B4 of docs/maths/contexts-counts.md). Each user enters one
     release, so nothing is composed. No regret bound.
 
     Examples
     --------
     >>> import diminuendo as dim
-    >>> learner = dim.SlateClicks(20, 3, horizon=10_000, epsilon=1.0, visits=2, coins=dim.SeededCoins(1))
+    >>> learner = dim.SlateClicks(20, 3, horizon=10_000, epsilon=1.0, max_rounds_per_user=2, rng=dim.SeededSource(1))
     >>> round(learner.guarantee.epsilon, 6), learner.guarantee.delta, learner.guarantee.neighbours
     (1.0, 0.0, "replace one user's 2 rounds")
     """
     return slate_learner(
-        "slate-clicks", FirstClicks(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, prior=prior,
-        prior_people=prior_people, ledger=ledger,
-        coins=coins, patience=patience, contexts=contexts, absent=absent, rules=rules,
+        "slate-clicks", FirstClicks(), n_items, slots, horizon=horizon, epsilon=epsilon,
+        max_rounds_per_user=max_rounds_per_user, prior=prior,
+        prior_users=prior_users, ledger=ledger,
+        rng=rng, feedback_window=feedback_window, contexts=contexts, absent=absent, rules=rules,
         exclusions=exclusions, noisy=private,
     )  # fmt: skip
 

@@ -1,6 +1,6 @@
 r"""Observations: all that was published about slates, as likelihoods that a Markov chain can look up. Public.
 
-A published number y is a sum over n people who were shown a slate, with noise. Whatever chance p the model gives each
+A published number y is a sum over n users who were shown a slate, with noise. Whatever chance p the model gives each
 of them, y is Normal(n p, n p (1 - p)) plus Laplace noise of known scale; the logarithm of that density is written down
 on a grid of chances once, when y is published, and read off as often as the chain wants. Two numbers about the same
 slate and question add their logarithms, so what is kept grows with the number of different slates only, and nothing
@@ -30,16 +30,16 @@ COUNT_VARIANCE = 0.1
 
 
 def log_likelihood(
-    published: float, people: int, scale: float, answering: float = 1.0, unsure: float = 0.0
+    published: float, users: int, scale: float, response_rate: float = 1.0, unsure: float = 0.0
 ) -> Floats:
     """The log-likelihood of a published count, for every chance on the grid; up to a constant.
 
-    `answering`: the share of people who answer at all. Who does not is counted as who says no. `unsure`: the variance
-    of the number of people, where that is not known exactly.
+    `response_rate`: the share of users who answer at all. Who does not is counted as who says no. `unsure`:
+    the variance of the number of users, where that is not known exactly.
     """
-    said = answering * _INSIDE
-    spread = np.sqrt(people * said * (1 - said) + unsure * said**2 + COUNT_VARIANCE)
-    off = published - people * said
+    said = response_rate * _INSIDE
+    spread = np.sqrt(users * said * (1 - said) + unsure * said**2 + COUNT_VARIANCE)
+    off = published - users * said
     if scale == 0:
         return np.asarray(-0.5 * (off / spread) ** 2 - np.log(spread))
     ratio = spread / scale
@@ -84,8 +84,8 @@ def look_up(table: NDArray[np.float32], chance: float) -> float:
 class Observations:
     """Published numbers, by slate and question."""
 
-    def __init__(self, n_items: int, slots: int, answering: float = 1.0) -> None:
-        self.n_items, self.slots, self.answering = n_items, slots, answering
+    def __init__(self, n_items: int, slots: int, response_rate: float = 1.0) -> None:
+        self.n_items, self.slots, self.response_rate = n_items, slots, response_rate
         self.forget()
 
     def __len__(self) -> int:
@@ -101,11 +101,11 @@ class Observations:
         self._evidence: Evidence | None = None
         self._neighbours: Neighbours | None = None
         self.shown = np.zeros(self.n_items, dtype=np.int64)
-        """To how many people each item was shown."""
+        """To how many users each item was shown."""
 
     @property
     def published(self) -> list[tuple[Items, int, int, Floats, float, float]]:
-        """All that was published, in order: slate, question, people, numbers, scale of noise, variance of people."""
+        """All that was published, in order: slate, question, users, numbers, scale of noise, variance of users."""
         return list(self._published)
 
     @property
@@ -114,18 +114,18 @@ class Observations:
         return len(self._pairs)
 
     def add(
-        self, slate: Items, question: int, people: int, published: Floats, scale: float, unsure: float = 0.0
+        self, slate: Items, question: int, users: int, published: Floats, scale: float, unsure: float = 0.0
     ) -> None:
-        """`people` were shown `slate` and asked `question`; `published` is the answer, with noise of that scale.
+        """`users` were shown `slate` and asked `question`; `published` is the answer, with noise of that scale.
 
-        `unsure`: the variance of the number of people, where that is not known exactly. Slots that are empty count as
+        `unsure`: the variance of the number of users, where that is not known exactly. Slots that are empty count as
         if they came last; of a slate without items nothing is learned.
         """
         items = [int(item) for item in slate if item != EMPTY_SLOT]
         if not items:
             return
-        self._published.append((slate.copy(), question, people, published.copy(), scale, unsure))
-        self.shown[items] += people
+        self._published.append((slate.copy(), question, users, published.copy(), scale, unsure))
+        self.shown[items] += users
         if question == WHICH_SLOT:
             key = (WHICH_SLOT, *items)
         else:
@@ -134,7 +134,7 @@ class Observations:
         if row == len(self._tables):
             self._tables = np.concatenate([self._tables, np.zeros_like(self._tables)])
         for cell, count in enumerate(published[: len(items)]):
-            self._tables[row, cell] += log_likelihood(float(count), people, scale, self.answering, unsure)
+            self._tables[row, cell] += log_likelihood(float(count), users, scale, self.response_rate, unsure)
         for i, a in enumerate(key[1:]):
             for b in key[1 : i + 1]:
                 self._pairs.setdefault((min(a, b), max(a, b)), len(self._pairs))
@@ -185,7 +185,7 @@ class Observations:
         for row, (_, _, _, counts, _, _) in zip(said, self._published, strict=True):
             row[: len(counts)] = counts
         slates = np.array([slate for slate, *_ in self._published], dtype=np.int32).reshape(many, k)
-        asked = np.array([(question, people) for _, question, people, *_ in self._published], dtype=np.int64)
+        asked = np.array([(question, users) for _, question, users, *_ in self._published], dtype=np.int64)
         scales = np.array([scale for *_, scale, _ in self._published], dtype=np.float64)
         result: dict[str, NDArray[Any]] = {
             "slates": slates, "asked": asked.reshape(many, 2), "said": said, "scales": scales,
@@ -198,11 +198,11 @@ class Observations:
         slates, asked, said, scales = (found[name] for name in ("slates", "asked", "said", "scales"))
         k, unsure = self.slots, found.get("unsure", np.zeros(len(slates)))
         self.forget()
-        for slate, (question, people), row, scale, spread in zip(
+        for slate, (question, users), row, scale, spread in zip(
             slates, asked, said, scales, unsure, strict=True
         ):
             numbers = row[: k if question == WHICH_SLOT else 1]
-            self.add(slate, int(question), int(people), numbers, float(scale), float(spread))
+            self.add(slate, int(question), int(users), numbers, float(scale), float(spread))
 
 
 def _grouped(whose: NDArray[Any], what: NDArray[Any], many: int) -> tuple[Ints, Ints]:

@@ -1,7 +1,7 @@
 r"""A Markov chain over appeals and overlaps (model.py), given all that was published (likelihood.py). Public.
 
     log appeal      Normal(centre, width^2), where centre is Normal(log(1.5 / N), 1) and width^2 inverse Gamma(5, 7.5):
-                    a person cares about a few items, and items differ by factors. Both are learned.
+                    a user cares about a few items, and items differ by factors. Both are learned.
                     Where others are known, likeness * base_a is added for item a: by how much it is above the mean for
                     them, times a likeness that is Normal(0.5, 0.5^2), and learned.
     overlap         0 with probability q, otherwise uniform on [-0.3, 0.95], where q is Beta(5.6, 2.4). q is learned.
@@ -28,16 +28,16 @@ from diminuendo.learners.slates.model import join
 from diminuendo.types import Floats, Ints
 
 PRIOR_TOTAL_APPEAL = 1.5
-"""The prior appeal of all items together: about how many items a person wants."""
+"""The prior appeal of all items together: about how many items a user wants."""
 PRIOR_WIDTH = 5.0, 7.5
 """Shape and scale of the inverse Gamma law of the squared width."""
 PRIOR_NO_OVERLAP = 5.6, 2.4
 """The Beta law of the probability that a pair has no overlap."""
 LEAST_OVERLAP, MOST_OVERLAP = -0.3, 0.95
 """Between these any overlap is possible."""
-CENTRE, WIDTH, NO_OVERLAP, LIKENESS = range(4)
+CENTRE, WIDTH, NO_OVERLAP, SHRINKAGE = range(4)
 """Places in the parameters of the prior; the last is there only if something is known of others."""
-PRIOR_LIKENESS = 0.5, 0.5
+PRIOR_SHRINKAGE = 0.5, 0.5
 """Mean and deviation of the Normal law of the likeness: how far appeals follow those of others."""
 LEADER_WIDTHS = 2.0
 """Leading items are this many widths above the centre: two or three in a hundred."""
@@ -103,7 +103,7 @@ def _accepted(
     out: Floats,
     old: float,
     prior_gain: float,
-    coins: Any,
+    rng: Any,
 ) -> tuple[bool, float]:
     """Whether a move is accepted by which these rows are as likely as `out` says, and their sum, which was `old`.
 
@@ -116,12 +116,12 @@ def _accepted(
     for r in range(count):
         upper_bound += evidence.ceilings[rows[r]]
     drawn, coin, least = False, 0.0, -LOG_ROUNDING
-    for r in range(count - 1, -1, -1):  # what was published last is about the most people, and tells most
+    for r in range(count - 1, -1, -1):  # what was published last is about the most users, and tells most
         row = rows[r]
         out[r] = _row_log_likelihood(evidence, row, appeals, overlaps, kept)
         upper_bound += out[r] - evidence.ceilings[row]
         if upper_bound < least and not drawn:
-            drawn, coin = True, coins.random()
+            drawn, coin = True, rng.random()
             least = (math.log(coin) if coin > 0 else -math.inf) - LOG_ROUNDING
         if upper_bound < least:
             return False, old
@@ -132,7 +132,7 @@ def _accepted(
     if gain >= 0:
         return True, total
     if not drawn:
-        coin = coins.random()
+        coin = rng.random()
     return coin < math.exp(gain), total
 
 
@@ -142,31 +142,31 @@ def _store(likely: Floats, rows: Ints, count: int, new: Floats) -> None:
         likely[rows[r]] = new[r]
 
 
-def sweep(evidence: Evidence, chain: ChainState, given: Prior, coins: np.random.Generator) -> None:
+def sweep(evidence: Evidence, chain: ChainState, given: Prior, rng: np.random.Generator) -> None:
     """Let every part of the chain move once."""
-    base = given.base * chain.prior[LIKENESS] if len(chain.prior) > LIKENESS else given.base
-    no_overlap = _sweep(evidence, chain.appeals, chain.overlaps, chain.prior, base, coins)
-    _move_prior(chain, given, base, no_overlap, coins)
+    base = given.base * chain.prior[SHRINKAGE] if len(chain.prior) > SHRINKAGE else given.base
+    no_overlap = _sweep(evidence, chain.appeals, chain.overlaps, chain.prior, base, rng)
+    _move_prior(chain, given, base, no_overlap, rng)
 
 
 @allocating_kernel
 def _sweep(
-    evidence: Evidence, appeals: Floats, overlaps: Floats, prior: Floats, base: Floats, coins: Any
+    evidence: Evidence, appeals: Floats, overlaps: Floats, prior: Floats, base: Floats, rng: Any
 ) -> int:
     n_items, n_rows, k = len(appeals), len(evidence.lengths), evidence.slates.shape[1]
     kept, likely = np.empty(k), np.empty(n_rows)
     rows, new = np.empty(2 * n_rows + 1, dtype=np.int64), np.empty(2 * n_rows + 1)
     for row in range(n_rows):
         likely[row] = _row_log_likelihood(evidence, row, appeals, overlaps, kept)
-    _move_appeals(evidence, appeals, overlaps, prior, base, kept, likely, new, coins)
+    _move_appeals(evidence, appeals, overlaps, prior, base, kept, likely, new, rng)
     # How large the appeals of good items are: by the prior, since a step must not depend on what it changes.
     leader = math.exp(prior[CENTRE] + base.max() + LEADER_WIDTHS * prior[WIDTH])
     if n_rows > 0:
         for attempt in range(2 * min(n_items, k * n_rows)):  # no more items than these were ever shown
             _exchange_appeals(
-                evidence, appeals, overlaps, prior, base, leader, attempt, kept, likely, rows, new, coins
+                evidence, appeals, overlaps, prior, base, leader, attempt, kept, likely, rows, new, rng
             )
-    return _move_overlaps(evidence, appeals, overlaps, prior, leader, kept, likely, new, coins)
+    return _move_overlaps(evidence, appeals, overlaps, prior, leader, kept, likely, new, rng)
 
 
 @kernel
@@ -179,14 +179,14 @@ def _move_appeals(
     kept: Floats,
     likely: Floats,
     new: Floats,
-    coins: Any,
+    rng: Any,
 ) -> None:
     width = prior[WIDTH]
     for item in range(len(appeals)):
         centre = prior[CENTRE] + base[item]
         rows = evidence.rows[evidence.row_starts[item] : evidence.row_starts[item + 1]]
         if len(rows) == 0:
-            appeals[item] = math.exp(centre + width * coins.standard_normal())
+            appeals[item] = math.exp(centre + width * rng.standard_normal())
             continue
         old = 0.0
         for row in rows:
@@ -195,13 +195,13 @@ def _move_appeals(
             before = appeals[item]
             from_, to, prior_gain = math.log(before), 0.0, 0.0
             if move == 0:
-                to = centre + width * coins.standard_normal()
+                to = centre + width * rng.standard_normal()
             else:
-                to = from_ + (0.6 if move == 1 else 0.1) * coins.standard_normal()
+                to = from_ + (0.6 if move == 1 else 0.1) * rng.standard_normal()
                 prior_gain = ((from_ - centre) ** 2 - (to - centre) ** 2) / (2 * width**2)
             appeals[item] = math.exp(to)
             yes, result = _accepted(
-                evidence, rows, len(rows), appeals, overlaps, kept, new, old, prior_gain, coins
+                evidence, rows, len(rows), appeals, overlaps, kept, new, old, prior_gain, rng
             )
             if yes:
                 old = result
@@ -223,18 +223,18 @@ def _exchange_appeals(
     likely: Floats,
     rows: Ints,
     new: Floats,
-    coins: Any,
+    rng: Any,
 ) -> None:
     """Two items of one slate exchange their appeals, or a part of them."""
-    row = int(coins.random() * len(evidence.lengths))
+    row = int(rng.random() * len(evidence.lengths))
     length = evidence.lengths[row]
-    a = evidence.slates[row, int(coins.random() * length)]
-    b = evidence.slates[row, int(coins.random() * length)]
+    a = evidence.slates[row, int(rng.random() * length)]
+    b = evidence.slates[row, int(rng.random() * length)]
     if a == b:
         return
     of_a, of_b, prior_gain, part = appeals[a], appeals[b], 0.0, 0.0
     if attempt % 2 == 1:
-        part = leader * (0.3 if attempt % 4 == 1 else 0.075) * coins.standard_normal()
+        part = leader * (0.3 if attempt % 4 == 1 else 0.075) * rng.standard_normal()
         if of_a + part <= 0 or of_b - part <= 0:
             return
     count, old, at, end = 0, 0.0, evidence.row_starts[a], evidence.row_starts[a + 1]
@@ -260,7 +260,7 @@ def _exchange_appeals(
             centre = prior[CENTRE] + base[item]
             prior_gain += math.log(was / is_)
             prior_gain += ((math.log(was) - centre) ** 2 - (math.log(is_) - centre) ** 2) / (2 * width**2)
-    if _accepted(evidence, rows, count, appeals, overlaps, kept, new, old, prior_gain, coins)[0]:
+    if _accepted(evidence, rows, count, appeals, overlaps, kept, new, old, prior_gain, rng)[0]:
         _store(likely, rows, count, new)
     else:
         appeals[a], appeals[b] = of_a, of_b
@@ -276,29 +276,29 @@ def _move_overlaps(
     kept: Floats,
     likely: Floats,
     new: Floats,
-    coins: Any,
+    rng: Any,
 ) -> int:
     """Move overlaps, rarely those of small appeals, which hardly matter. Returns how many pairs have no overlap."""
     no_overlap = 0
     for pair in range(len(overlaps)):
         smaller = min(appeals[evidence.pair_items[pair, 0]], appeals[evidence.pair_items[pair, 1]])
-        if coins.random() <= 0.05 + smaller / leader:
+        if rng.random() <= 0.05 + smaller / leader:
             rows = evidence.pair_rows[evidence.pair_starts[pair] : evidence.pair_starts[pair + 1]]
             old = 0.0
             for row in rows:
                 old += likely[row]
             for move in range(2):
                 before = overlaps[pair]
-                to = before + 0.15 * coins.standard_normal() if before != 0 else 0.0
+                to = before + 0.15 * rng.standard_normal() if before != 0 else 0.0
                 if move == 0:
                     to = 0.0
-                    if coins.random() >= prior[NO_OVERLAP]:
-                        to = LEAST_OVERLAP + (MOST_OVERLAP - LEAST_OVERLAP) * coins.random()
+                    if rng.random() >= prior[NO_OVERLAP]:
+                        to = LEAST_OVERLAP + (MOST_OVERLAP - LEAST_OVERLAP) * rng.random()
                 if to == before or not LEAST_OVERLAP <= to <= MOST_OVERLAP:
                     continue
                 overlaps[pair] = to
                 yes, result = _accepted(
-                    evidence, rows, len(rows), appeals, overlaps, kept, new, old, 0.0, coins
+                    evidence, rows, len(rows), appeals, overlaps, kept, new, old, 0.0, rng
                 )
                 if yes:
                     old = result
@@ -310,22 +310,22 @@ def _move_overlaps(
 
 
 def _move_prior(
-    chain: ChainState, given: Prior, base: Floats, no_overlap: int, coins: np.random.Generator
+    chain: ChainState, given: Prior, base: Floats, no_overlap: int, rng: np.random.Generator
 ) -> None:
     """Draw the prior's own parameters, exactly, given everything else."""
     n_items, prior = len(chain.appeals), chain.prior
     logs = np.log(chain.appeals) - base
     sure = n_items / prior[WIDTH] ** 2 + 1
     mean = (logs.sum() / prior[WIDTH] ** 2 + given.centre) / sure
-    prior[CENTRE] = mean + coins.standard_normal() / math.sqrt(sure)
+    prior[CENTRE] = mean + rng.standard_normal() / math.sqrt(sure)
     shape, scale = given.width
     squares = ((logs - prior[CENTRE]) ** 2).sum()
-    prior[WIDTH] = math.sqrt((scale + squares / 2) / coins.standard_gamma(shape + n_items / 2))
+    prior[WIDTH] = math.sqrt((scale + squares / 2) / rng.standard_gamma(shape + n_items / 2))
     yes, no = PRIOR_NO_OVERLAP
-    prior[NO_OVERLAP] = coins.beta(yes + no_overlap, no + len(chain.overlaps) - no_overlap)
-    if len(prior) > LIKENESS:
-        mean, deviation = PRIOR_LIKENESS
+    prior[NO_OVERLAP] = rng.beta(yes + no_overlap, no + len(chain.overlaps) - no_overlap)
+    if len(prior) > SHRINKAGE:
+        mean, deviation = PRIOR_SHRINKAGE
         above = np.log(chain.appeals) - prior[CENTRE]
         sure = (given.base**2).sum() / prior[WIDTH] ** 2 + deviation**-2
         mean = ((above * given.base).sum() / prior[WIDTH] ** 2 + mean / deviation**2) / sure
-        prior[LIKENESS] = mean + coins.standard_normal() / math.sqrt(sure)
+        prior[SHRINKAGE] = mean + rng.standard_normal() / math.sqrt(sure)

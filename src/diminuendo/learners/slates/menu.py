@@ -28,7 +28,7 @@ class AssignedSlates(Menu):
     seen_before: bool
     """Whether its rounds may have been seen before a restart: they are certain then, not drawn."""
     ranking: Items | None = field(default=None, kw_only=True)
-    """What takes the place of what a person excludes, the best first."""
+    """What takes the place of what a user excludes, the best first."""
 
     def __post_init__(self) -> None:
         check_lists(self)
@@ -40,7 +40,7 @@ class AssignedSlates(Menu):
         return _ShowsAssigned(self)
 
     @property
-    def stand_ins(self) -> tuple[Items, Items]:
+    def backfill(self) -> tuple[Items, Items]:
         """The ranking, for everybody."""
         return NO_ITEMS[None, :], NO_ITEMS if self.ranking is None else self.ranking
 
@@ -49,9 +49,7 @@ class _ShowsAssigned(Chooser):
     def __init__(self, menu: AssignedSlates) -> None:
         self.menu: AssignedSlates = menu
 
-    def draw(
-        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
-    ) -> int:
+    def draw(self, number: int, slates: Items, probes: Items, rng: PublicWords, types: Ints = NOBODY) -> int:
         """The slates that rounds from `number` on were assigned to; no more words are needed."""
         menu, turn = self.menu, number - self.menu.first
         slates[:] = menu.slates[menu.assigned[turn : turn + len(slates)]]

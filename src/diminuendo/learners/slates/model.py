@@ -1,12 +1,12 @@
 r"""A model of what slates are worth: an appeal for each item, an overlap for each pair that was shown together. Public.
 
-Item a has an *appeal* t_a > 0: shown alone, it satisfies 1 - exp(-t_a) of the people. Two items may please the same
-people: of the smaller of two appeals the pair's *overlap* r is lost when both are shown (a negative one is a gain, as
+Item a has an *appeal* t_a > 0: shown alone, it satisfies 1 - exp(-t_a) of the users. Two items may please the same
+users: of the smaller of two appeals the pair's *overlap* r is lost when both are shown (a negative one is a gain, as
 of things that go together). So a slate S has the appeal
 
     t(S) = sum over a in S of  t_a * product over b in S with a larger appeal of (1 - r_ab)
 
-and pays 1 - exp(-t(S)); within its first i slots people click with the chance 1 - exp(-t(S_i)). Pairs that were never
+and pays 1 - exp(-t(S)); within its first i slots users click with the chance 1 - exp(-t(S_i)). Pairs that were never
 shown together have no overlap. Values multiply where they must not exceed one, and nothing is assumed that a
 Markov chain could not change its mind about (mcmc.py).
 """
@@ -24,8 +24,8 @@ from diminuendo.types import Floats, Ints, Items
 
 NO_PAIR = -1
 """In the place of a pair's number, where two items were never shown together."""
-PAYOFF_ROUNDING = 1e-9
-"""Payoffs that are worked out in different orders differ by far less than this."""
+REWARD_ROUNDING = 1e-9
+"""Rewards that are worked out in different orders differ by far less than this."""
 
 
 class Neighbours(NamedTuple):
@@ -101,7 +101,7 @@ def _appeal_with(
 
 
 @inline
-def _total_payoff(
+def _total_reward(
     item: int,
     slate: Items,
     slot: int,
@@ -170,7 +170,7 @@ def best_for_slot(
         without[d] = appeal
         for i in range(count):
             kept[d, order[i]] = spare[i]
-    most[:] = len(which) * PAYOFF_ROUNDING
+    most[:] = len(which) * REWARD_ROUNDING
     for d in range(len(which)):
         appeals, others_leave = draws.appeals[which[d]], math.exp(-without[d])
         most += 1 - others_leave
@@ -180,12 +180,12 @@ def best_for_slot(
     for item in range(n_items):
         if not used[item] and (used[first] or most[item] > most[first]):
             first = item
-    enough = _total_payoff(first, others, slot, pair_of, pairs, draws, which, kept, without)
+    enough = _total_reward(first, others, slot, pair_of, pairs, draws, which, kept, without)
     best, result = -1.0, 0
     for item in range(n_items):
         if used[item] or (most[item] < enough and beside[item] == 0):
             continue
-        total = _total_payoff(item, others, slot, pair_of, pairs, draws, which, kept, without)
+        total = _total_reward(item, others, slot, pair_of, pairs, draws, which, kept, without)
         if total > best:
             best, result = total, item
     return result, best

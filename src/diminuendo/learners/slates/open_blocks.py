@@ -32,7 +32,7 @@ class OpenBlock(NamedTuple):
         return self.menu.first + len(self.menu.assigned)
 
     def answerable(self, frame: Frame) -> Ints:
-        """How many rounds of each slate could be answered: not those of people beyond their visits."""
+        """How many rounds of each slate could be answered: not those of users beyond their visits."""
         silent = self.menu.assigned[frame.silent_rounds(self.menu.first, self.end) - self.menu.first]
         return np.asarray(self.block.sizes - np.bincount(silent, minlength=len(self.block.sizes)))
 

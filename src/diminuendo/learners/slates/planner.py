@@ -1,17 +1,17 @@
 """The planner of slates: the next block, from all that was published. Public.
 
-Noise is paid per published number, so few numbers, each about a whole slate and many people, teach more than one for
+Noise is paid per published number, so few numbers, each about a whole slate and many users, teach more than one for
 every slot and item. What they say about single items is worked out afterwards, for free (posterior.py).
 
-    first       all items, in random slates, each shown to a few people; where people are few, only some of the items
+    first       all items, in random slates, each shown to a few users; where users are few, only some of the items
     then        in blocks: two exploring slates, each the best on average over a few draws of the Markov chain, so that
                 what may be good is tried and what was tried long enough is not; beside them slates of items that
-                were given up, for a few people; and from some time on the slate that is best on average over all
-                draws, shown to the greater part of people
+                were given up, for a few users; and from some time on the slate that is best on average over all
+                draws, shown to the greater part of users
 
 An item that was given up is tried again whenever a chain, which never forgets how unsure it is, draws it high: so no
 run loses a good item for good because it was unlucky once.
-When people stop wanting what they were known to want, all is forgotten, and learning begins again (drift).
+When users stop wanting what they were known to want, all is forgotten, and learning begins again (drift).
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from diminuendo.learners.slates.posterior import N_DRAWS, SlatePosterior
 from diminuendo.learners.slates.questions import Noise, Questions
 from diminuendo.types import Floats, Ints, Items
 
-PEOPLE_PER_SLATE = 8.0
-"""People per slate at first, times 1 + 1 / epsilon: enough to see a good item through noise."""
+USERS_PER_SLATE = 8.0
+"""Users per slate at first, times 1 + 1 / epsilon: enough to see a good item through noise."""
 FIRST_SHARE = 0.15
-"""The share of people who see random slates at first. Items for which they are too few are left for later."""
+"""The share of users who see random slates at first. Items for which they are too few are left for later."""
 PRIOR_TRIED = 8
-"""What a prior calls best is tried first, by this many times as many people as a slate is shown to at first."""
+"""What a prior calls best is tried first, by this many times as many users as a slate is shown to at first."""
 GROWTH = 60
-"""Later slates are shown to one in GROWTH of the people who came so far: the number of releases is logarithmic."""
+"""Later slates are shown to one in GROWTH of the users who came so far: the number of releases is logarithmic."""
 BOLD_DRAWS, WARY_DRAWS = 4, 8
 """Each block tries two slates: the best on average over BOLD_DRAWS draws, and over WARY_DRAWS. The latter number
 doubles as epsilon falls to 1/4: where noise is larger there is more to be unsure about, and single draws are worth
 less."""
 ROUNDS_AHEAD = 16
-"""Where answers come late, a slate is shown at least to one in ROUNDS_AHEAD of the people who come meanwhile."""
+"""Where answers come late, a slate is shown at least to one in ROUNDS_AHEAD of the users who come meanwhile."""
 SWEEPS = 2
 """Sweeps of Markov chains before each exploring slate, for each draw of the wary one."""
 DRIFT_SHARE, DRIFT_DEVIATIONS = 0.6, 3.0
@@ -70,18 +70,18 @@ class SlatePlanner:
         noise: Noise,
         *,
         ahead: int = 0,
-        answering: float = 1.0,
+        response_rate: float = 1.0,
         builder: SlateBuilder | None = None,
         prior: Prior | None = None,
     ) -> None:
         self.n_items, self.slots, self.horizon = n_items, slots, horizon
-        self.noise, self.ahead, self.answering = noise, ahead, answering
-        self.posterior = SlatePosterior(n_items, slots, answering, builder)
+        self.noise, self.ahead, self.response_rate = noise, ahead, response_rate
+        self.posterior = SlatePosterior(n_items, slots, response_rate, builder)
         self._prior = prior
         if prior is not None:
-            self.posterior.expect(prior.scores, prior.people)
+            self.posterior.expect(prior.scores, prior.users)
         self.explores = 1.0
-        """Before a slate leads, and beside it, exploring slates are shown to this many times the usual people."""
+        """Before a slate leads, and beside it, exploring slates are shown to this many times the usual users."""
         self.since: Ints = np.zeros(1, dtype=np.int64)
         """The round with which learning began, or began again."""
         # Of the leading slate of the open block: its row, the share that it should earn, and the variance of that.
@@ -93,54 +93,54 @@ class SlatePlanner:
     # Planning.
 
     @property
-    def people_at_first(self) -> float:
-        """To how many people each slate is shown at first: enough to see a good item through noise and chance.
+    def users_at_first(self) -> float:
+        """To how many users each slate is shown at first: enough to see a good item through noise and chance.
 
-        Chance has no say in how many, where that would take more than half of FIRST_SHARE of all people.
+        Chance has no say in how many, where that would take more than half of FIRST_SHARE of all users.
         """
         left = self.horizon - int(self.since[0])
         spare = FIRST_SHARE / 2 * left * self.slots / max(1, self.posterior.builder.n_available)
         return max(
-            PEOPLE_PER_SLATE * (1 + 1 / self.noise.epsilon), min(self._questions.enough_for_chance, spare)
+            USERS_PER_SLATE * (1 + 1 / self.noise.epsilon), min(self._questions.enough_for_chance, spare)
         )
 
     def expected(self, rounds: int) -> int:
         """For how many rounds to plan, where nobody knows: as many again as came, and enough to show all items once."""
-        each = PEOPLE_PER_SLATE * (1 + 1 / self.noise.epsilon) / self.answering
+        each = USERS_PER_SLATE * (1 + 1 / self.noise.epsilon) / self.response_rate
         least = math.ceil(math.ceil(self.n_items / self.slots) * each / FIRST_SHARE)
         return int(self.since[0]) + max(least, 2 * (rounds - int(self.since[0])))
 
-    def next_block(self, rounds: int, coins: np.random.Generator, in_flight: int = 0) -> SlateBlock:
-        """What to do with the rounds after the first `rounds`; `coins` are public.
+    def next_block(self, rounds: int, rng: np.random.Generator, in_flight: int = 0) -> SlateBlock:
+        """What to do with the rounds after the first `rounds`; `rng` are public.
 
         `in_flight`: how many of these rounds are in blocks of which nothing is published yet.
         """
         wary = int(WARY_DRAWS * min(2.0, max(1.0, self.noise.epsilon**-0.5)))
-        block = self._planned(rounds, in_flight, SWEEPS * wary, wary, coins)
+        block = self._planned(rounds, in_flight, SWEEPS * wary, wary, rng)
         self.posterior.thin(SWEEPS * wary)
         return block
 
     def _planned(
-        self, rounds: int, in_flight: int, sweeps: int, wary: int, coins: np.random.Generator
+        self, rounds: int, in_flight: int, sweeps: int, wary: int, rng: np.random.Generator
     ) -> SlateBlock:
         """The next block; there are `sweeps` sweeps before each exploring slate, except in the first blocks."""
         self.forget_leader()
         left = self.horizon - int(self.since[0])
         lately = max(1, rounds - in_flight - int(self.since[0]))
         n, k = max(1, self.posterior.builder.n_available), self.slots
-        few = min(self.people_at_first / self.answering, self.horizon - rounds)  # no more people come
+        few = min(self.users_at_first / self.response_rate, self.horizon - rounds)  # no more users come
         if not len(self.posterior.observations):
-            return self._first_block(max(1, int(few)), int(FIRST_SHARE * left), coins)
+            return self._first_block(max(1, int(few)), int(FIRST_SHARE * left), rng)
         if self._prior is not None and rounds == 0:
-            return self._prior_tried(int(PRIOR_TRIED * few), coins)
+            return self._prior_tried(int(PRIOR_TRIED * few), rng)
         few = int(max(4, min(few, FIRST_SHARE * left * k / n)))
-        people = int(max(few, lately / GROWTH, self.ahead / ROUNDS_AHEAD))
+        users = int(max(few, lately / GROWTH, self.ahead / ROUNDS_AHEAD))
         planned = []
         for draws in (BOLD_DRAWS, wary):
-            self.posterior.sample(sweeps, coins)
-            planned.append(self.asked(self.posterior.best(draws, 1), people))
+            self.posterior.sample(sweeps, rng)
+            planned.append(self.asked(self.posterior.best(draws, 1), users))
         leader = self.posterior.best(N_DRAWS, 2)
-        retests = self._questions.retests(leader, people, few, left, self.posterior)
+        retests = self._questions.retests(leader, users, few, left, self.posterior)
         planned += [self.asked(slate, size) for slate, size in retests]
         share = self.explores * (n * left**2) ** (1 / 3) / lately
         if share >= 1:
@@ -151,27 +151,27 @@ class SlatePlanner:
         self.predict(block, *leading)
         return block
 
-    def _prior_tried(self, people: int, coins: np.random.Generator) -> SlateBlock:
+    def _prior_tried(self, users: int, rng: np.random.Generator) -> SlateBlock:
         """What the prior calls best: if that earns far less than it says, the prior is forgotten as tastes are."""
-        self.posterior.sample(N_DRAWS, coins)
-        slate, _, _ = self.asked(self.posterior.best(N_DRAWS, 2), people)
-        leading = slate, people, self.slots  # one number: that has the least noise
+        self.posterior.sample(N_DRAWS, rng)
+        slate, _, _ = self.asked(self.posterior.best(N_DRAWS, 2), users)
+        leading = slate, users, self.slots  # one number: that has the least noise
         block = merged([leading])
         self.predict(block, *leading)
         return block
 
-    def _first_block(self, people: int, most: int, coins: np.random.Generator) -> SlateBlock:
-        """Random slates, no item twice as long as there are others; for `most` people at most, or one slate."""
-        self.posterior.sample(N_DRAWS, coins)
-        slates = self.posterior.builder.random(coins, max(1, most // people))
-        return merged([self.asked(slate, people) for slate in slates])
+    def _first_block(self, users: int, most: int, rng: np.random.Generator) -> SlateBlock:
+        """Random slates, no item twice as long as there are others; for `most` users at most, or one slate."""
+        self.posterior.sample(N_DRAWS, rng)
+        slates = self.posterior.builder.random(rng, max(1, most // users))
+        return merged([self.asked(slate, users) for slate in slates])
 
-    def asked(self, slate: Items, people: int) -> tuple[Items, int, int]:
-        """A slate in the order in which to show it to a number of people, that number, and what to ask them."""
+    def asked(self, slate: Items, users: int) -> tuple[Items, int, int]:
+        """A slate in the order in which to show it to a number of users, that number, and what to ask them."""
         ordered, question = self._questions.ask(
-            slate, round(self.answering * people), self.posterior, self.noise
+            slate, round(self.response_rate * users), self.posterior, self.noise
         )
-        return ordered, people, question
+        return ordered, users, question
 
     # What was published.
 
@@ -186,7 +186,7 @@ class SlatePlanner:
         """A block was published, after `rounds` rounds: for each of its slates one number, or one per slot.
 
         `leading`: what was expected of its leading slate. `spread`: for each slate the scale of its noise, and the
-        variance of the number of its people. Whether so much less was published that all is forgotten.
+        variance of the number of its users. Whether so much less was published that all is forgotten.
         """
         if spread is None:
             spread = [(self.noise.of(question), 0.0) for question in block.questions.tolist()]
@@ -208,8 +208,8 @@ class SlatePlanner:
         """No slate leads in the open block; or it is not the one that was planned last."""
         self._leading[:] = nobody_leads()
 
-    def predict(self, block: SlateBlock, slate: Items, people: int, question: int) -> None:
-        """What the leading slate should earn, if people are as the posterior says."""
+    def predict(self, block: SlateBlock, slate: Items, users: int, question: int) -> None:
+        """What the leading slate should earn, if users are as the posterior says."""
         same = (block.slates == slate).all(axis=1) & (block.questions == question)
         chance = self.posterior.chances(slate)[:, (question or self.slots) - 1]
         self._leading[:] = np.flatnonzero(same)[0], chance.mean(), chance.var()
@@ -222,12 +222,16 @@ class SlatePlanner:
         noisy: list[tuple[float, float]],
     ) -> bool:
         """Whether leading slates lately earned far less than expected."""
-        row, mean, unsure = int(leading[0]), self.answering * leading[1], self.answering**2 * leading[2]
-        people, numbers = int(block.sizes[row]), len(published[row])
+        row, mean, unsure = (
+            int(leading[0]),
+            self.response_rate * leading[1],
+            self.response_rate**2 * leading[2],
+        )
+        users, numbers = int(block.sizes[row]), len(published[row])
         scale, strange = noisy[row]
         noise = 2 * numbers * scale**2
-        variance = people**2 * unsure + people * mean * (1 - mean) + noise + strange * mean**2
-        check = np.array([[published[row].sum(), people * mean, variance]])
+        variance = users**2 * unsure + users * mean * (1 - mean) + noise + strange * mean**2
+        check = np.array([[published[row].sum(), users * mean, variance]])
         self._checks = np.concatenate([check, self._checks])[: DRIFT_WINDOWS[-1]]
         for window in DRIFT_WINDOWS:
             earned, expected, spread = self._checks[:window].sum(axis=0)

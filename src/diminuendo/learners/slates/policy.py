@@ -1,6 +1,6 @@
-r"""The policy of slates: each round is assigned to one slate of the open block, and its person is asked one question.
+r"""The policy of slates: each round is assigned to one slate of the open block, and its user is asked one question.
 
-A *block* is a few slates, how many rounds each is shown, and what its people are asked. Its rounds are assigned to its
+A *block* is a few slates, how many rounds each is shown, and what its users are asked. Its rounds are assigned to its
 slates by a shuffle with public coins. Answers are added up per slate. When all rounds of the block are settled the sums
 are published once with noise (sums/private_counts.py), and forgotten. Where answers come late, the next block begins
 before that: it is planned, as every block, from all that was published by then, and several are open at once.
@@ -8,7 +8,7 @@ Every slate and every plan is post-processing of what was published, so it costs
 After a restart an assignment that was kept goes on: what it shows may have been seen before, so its rounds have no
 propensity.
 
-Guarantee  (epsilon, 0), whatever people say, and whether they say it or not (docs/maths/counts.md, Theorem B2).
+Guarantee  (epsilon, 0), whatever users say, and whether they say it or not (docs/maths/counts.md, Theorem B2).
 Assumes    one answer per round. What comes after its block has closed has said nothing.
 Memory     the open block's cells: a few numbers per slate.
 Excludes   timing, and the memory of the process.
@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.entry import Shape
+from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.frame import LONGEST, Frame
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Chooser
-from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.setting import checked_prior
 from diminuendo.learners.health import Signal
@@ -47,24 +47,24 @@ from diminuendo.learners.slates.builder import SlateBuilder
 from diminuendo.learners.slates.contexts.policy import GroupedSlatePolicy
 from diminuendo.learners.slates.menu import AssignedSlates
 from diminuendo.learners.slates.open_blocks import OpenBlock, blocks_as_arrays, blocks_from_arrays
-from diminuendo.learners.slates.planner import PEOPLE_PER_SLATE, SlatePlanner, nobody_leads
+from diminuendo.learners.slates.planner import USERS_PER_SLATE, SlatePlanner, nobody_leads
 from diminuendo.learners.slates.questions import KnownBeforehand, Noise, Questions
 from diminuendo.learners.slates.rewards import new_signal, take_stock
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.streams.contexts import Contexts, as_contexts
-from diminuendo.streams.people import People
+from diminuendo.streams.users import Users
 from diminuendo.sums.private_counts import Counts, ExactCounts, PrivateCounts
 from diminuendo.types import Floats, Ints, Items
 
 
 class SlatePolicy(MenuPolicy):
-    """Plans blocks, assigns rounds to their slates, and publishes what people said; `asked` is what was asked for."""
+    """Plans blocks, assigns rounds to their slates, and publishes what users said; `asked` is what was asked for."""
 
-    purpose, elsewhere = "one question to each person", True
+    purpose, remote_rounds = "one question to each user", True
     signal: Signal
     proof = "docs/maths/counts.md, Theorem B2"
 
@@ -82,7 +82,8 @@ class SlatePolicy(MenuPolicy):
         noise = Noise(float(counts.event.epsilon), scales, counts.noisy)
         self.planner = SlatePlanner(
             frame.n_items, frame.slots, frame.horizon, questions, noise,
-            ahead=frame.patience.ahead, answering=frame.patience.answering, builder=self._builder, prior=known.prior,
+            ahead=frame.feedback_window.ahead, response_rate=frame.feedback_window.response_rate,
+            builder=self._builder, prior=known.prior,
         )  # fmt: skip
         self.signal = new_signal(self.planner, known.horizon)
         self._published: Floats | None = None  # what was published, and is not yet in the posterior
@@ -194,24 +195,24 @@ class SlatePolicy(MenuPolicy):
                 if self._published is not None:
                     self._take_in(self._published)
                 if wanted:
-                    coins = np.random.Generator(np.random.Philox(word))
+                    rng = np.random.Generator(np.random.Philox(word))
                     if not self._known.horizon:
                         self.planner.horizon = self.planner.expected(frame.rounds)
                     in_flight = sum(len(each.menu.assigned) for each in self._blocks)
-                    block = self.planner.next_block(frame.rounds, coins, in_flight)
+                    block = self.planner.next_block(frame.rounds, rng, in_flight)
                     assigned = np.repeat(np.arange(len(block.sizes), dtype=np.int32), block.sizes)
-                    coins.shuffle(assigned)
+                    rng.shuffle(assigned)
             if wanted:
                 self._begin(block, assigned)
 
     def _take_in(self, published: Floats) -> None:
-        """Believe what was published about the oldest block, and forget what its people said."""
+        """Believe what was published about the oldest block, and forget what its users said."""
         oldest = self._blocks[0]
         block = oldest.block._replace(sizes=oldest.answerable(self.frame))
         drifted = self.planner.add(
             block, np.split(published, oldest.starts[1:-1]), self.frame.rounds, oldest.leading
         )
-        answers = self.planner.answering * block.sizes
+        answers = self.planner.response_rate * block.sizes
         take_stock(
             self.signal, self._counts, self.frame, oldest.menu.first, block.questions, answers,
             float(published.sum()), len(oldest.menu.assigned), drifted=bool(drifted),
@@ -280,15 +281,15 @@ class SlatePolicy(MenuPolicy):
                 )
                 self._counts.add_one(cell, ticks, lot)
 
-    def replay(self, people: People, slates: Items, done: int) -> int:
+    def replay(self, users: Users, slates: Items, done: int) -> int:
         """To the end of the block, or until one can be published: everybody before is counted by then."""
         frame, shown = self.frame, self._blocks[-1]
         turn = frame.rounds - shown.menu.first
         next_release = frame.published_at(self._blocks[0].end) or shown.end
-        stop = min(len(people), done + min(shown.end, next_release) - frame.rounds)
+        stop = min(len(users), done + min(shown.end, next_release) - frame.rounds)
         self.draw_rows(slates[done:stop])
         assigned = shown.menu.assigned[turn : turn + stop - done]
-        answers = self._questions.answers(people, done, slates[done:stop])
+        answers = self._questions.answers(users, done, slates[done:stop])
         if frame.exclusions:
             as_assigned = (slates[done:stop] == shown.block.slates[assigned]).all(axis=1)
             assigned, answers = assigned[as_assigned], answers[as_assigned]
@@ -296,7 +297,7 @@ class SlatePolicy(MenuPolicy):
         return stop
 
     def _count(self, assigned: Items, answers: NDArray[Any]) -> None:
-        """Count answers of people who were assigned to these slates of the block that is shown."""
+        """Count answers of users who were assigned to these slates of the block that is shown."""
         shown = self._blocks[-1]
         questions, starts = shown.block.questions[assigned], shown.starts[assigned]
         self._counts.add(*self._questions.count(questions, starts, answers))
@@ -353,30 +354,31 @@ def slate_learner(
     *,
     horizon: int | None,
     epsilon: float,
-    visits: int,
+    max_rounds_per_user: int,
     prior: Any,
-    prior_people: int | None,
+    prior_users: int | None,
     ledger: Ledger | None,
-    coins: Coins | None,
-    patience: Patient,
+    rng: RandomSource | None,
+    feedback_window: Patient,
     contexts: Contexts | None,
     absent: Iterable[int],
     rules: SlateRules | None,
     exclusions: bool,
     noisy: bool,
 ) -> Learner:
-    """A learner that asks these questions; what it publishes has noise, or, not noisy, is as people said it."""
+    """A learner that asks these questions; what it publishes has noise, or, not noisy, is as users said it."""
     if ledger is not None and not noisy:
-        raise InvalidInput(f"{name!r} publishes what people said as it is; no ledger can pay for that.")
+        raise InvalidInput(f"{name!r} publishes what users said as it is; no ledger can pay for that.")
     frame = Frame(
-        name, n_items, slots, horizon=LONGEST if horizon is None else horizon, visits=visits, ledger=ledger,
-        coins=coins, patience=patience,
+        name, n_items, slots, horizon=LONGEST if horizon is None else horizon,
+        max_rounds_per_user=max_rounds_per_user, ledger=ledger,
+        rng=rng, feedback_window=feedback_window,
         contexts=as_contexts(contexts), exclusions=exclusions,
     )  # fmt: skip
     items = ItemAvailability(frame.n_items, frame.slots, absent, as_rules(rules), exclusions=frame.exclusions)
-    enough = math.ceil(PEOPLE_PER_SLATE * (1 + 1 / epsilon)) if epsilon > 0 else 1
+    enough = math.ceil(USERS_PER_SLATE * (1 + 1 / epsilon)) if epsilon > 0 else 1
     known = KnownBeforehand(
-        items, checked_prior(prior, prior_people, frame.n_items, otherwise=enough), horizon is not None
+        items, checked_prior(prior, prior_users, frame.n_items, otherwise=enough), horizon is not None
     )
     asked = Budget(epsilon, 0.0, frame.unit, "pure")
     cost = asked.share()
@@ -391,5 +393,5 @@ def slate_learner(
 
 
 def first_slate(epsilon: float) -> Shape:
-    """The smallest world in which something is published: when the first slate was shown to enough people."""
-    return 2, 1, math.ceil(PEOPLE_PER_SLATE * (1 + 1 / epsilon)) + 1
+    """The smallest world in which something is published: when the first slate was shown to enough users."""
+    return 2, 1, math.ceil(USERS_PER_SLATE * (1 + 1 / epsilon)) + 1

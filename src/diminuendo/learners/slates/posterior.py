@@ -17,7 +17,7 @@ from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.slates.builder import SlateBuilder
 from diminuendo.learners.slates.likelihood import Observations
 from diminuendo.learners.slates.mcmc import (
-    PRIOR_LIKENESS,
+    PRIOR_SHRINKAGE,
     ChainState,
     Prior,
     initial_state,
@@ -37,11 +37,11 @@ class SlatePosterior:
     """What slates may be worth, by draws of Markov chains; `builder` makes slates, where not any items will do."""
 
     def __init__(
-        self, n_items: int, slots: int, answering: float = 1.0, builder: SlateBuilder | None = None
+        self, n_items: int, slots: int, response_rate: float = 1.0, builder: SlateBuilder | None = None
     ) -> None:
         self.n_items, self.slots = n_items, slots
         self.builder = SlateBuilder(ItemAvailability(n_items, slots)) if builder is None else builder
-        self.observations = Observations(n_items, slots, answering)
+        self.observations = Observations(n_items, slots, response_rate)
         self.forget()
 
     def forget(self) -> None:
@@ -53,13 +53,15 @@ class SlatePosterior:
         self._draws = Draws(np.zeros((N_DRAWS, self.n_items)), np.zeros((N_DRAWS, 0)))
         self._n_sweeps = self._held = 0
 
-    def expect(self, shares: Floats, people: int) -> None:
-        """Begin with which share of people each item pleases: as if `people` had been shown it alone, and said so."""
+    def expect(self, shares: Floats, users: int) -> None:
+        """Begin with which share of users each item pleases: as if `users` had been shown it alone, and said so."""
         slate: Items = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
         for item, share in enumerate(shares.tolist()):
             slate[0] = item
-            self.add(slate, self.slots, people, np.array([self.observations.answering * share * people]), 0.0)
-        least = 0.5 / (1 + people)
+            self.add(
+                slate, self.slots, users, np.array([self.observations.response_rate * share * users]), 0.0
+            )
+        least = 0.5 / (1 + users)
         appeals = -np.log1p(-np.clip(shares, least, 1 - least))  # where chains begin
         self._chains = [chain._replace(appeals=appeals) for chain in self._chains]
 
@@ -67,22 +69,22 @@ class SlatePosterior:
         """Begin with what is believed of others, as far as appeals are like theirs, and a `width`. Both are learned."""
         self.forget()
         logs = np.log(whole._draws.appeals[whole._places()]).mean(axis=0)
-        base, centre, likeness = logs - logs.mean(), float(logs.mean()), PRIOR_LIKENESS[0]
+        base, centre, shrinkage = logs - logs.mean(), float(logs.mean()), PRIOR_SHRINKAGE[0]
         self._given = Prior(base, centre, width)
-        start = np.array([centre, math.sqrt(width[1] / (1 + width[0])), 0.7, likeness])
-        appeals = np.exp(centre + likeness * base)
+        start = np.array([centre, math.sqrt(width[1] / (1 + width[0])), 0.7, shrinkage])
+        appeals = np.exp(centre + shrinkage * base)
         self._chains = [ChainState(appeals, np.zeros(0), start.copy()) for _ in range(N_CHAINS)]
 
     def add(
-        self, slate: Items, question: int, people: int, published: Floats, scale: float, unsure: float = 0.0
+        self, slate: Items, question: int, users: int, published: Floats, scale: float, unsure: float = 0.0
     ) -> None:
         """A number, or one per slot, was published about a slate, with noise of that scale.
 
-        `unsure`: the variance of the number of people, where that is not known exactly.
+        `unsure`: the variance of the number of users, where that is not known exactly.
         """
-        self.observations.add(slate, question, people, published, scale, unsure)
+        self.observations.add(slate, question, users, published, scale, unsure)
 
-    def sample(self, sweeps: int, coins: np.random.Generator) -> None:
+    def sample(self, sweeps: int, rng: np.random.Generator) -> None:
         """Let the chains go on by `sweeps` sweeps, each of which gives a draw."""
         self._add_pairs(self.observations.n_pairs)
         evidence = self.observations.evidence()
@@ -91,7 +93,7 @@ class SlatePosterior:
             appeals = self._draws.appeals[at]  # where a chain stands is its last draw, and lies there
             appeals[:] = self._chains[which].appeals
             chain = self._chains[which] = self._chains[which]._replace(appeals=appeals)
-            sweep(evidence, chain, self._given, coins)
+            sweep(evidence, chain, self._given, rng)
             self._draws.overlaps[at] = chain.overlaps
             self._n_sweeps, self._held = self._n_sweeps + 1, min(self._held + 1, N_DRAWS)
 
@@ -132,9 +134,9 @@ class SlatePosterior:
             result |= dict.fromkeys(slate[~np.isin(slate, [*leader, EMPTY_SLOT])].tolist())
         return np.array(list(result)[:count], dtype=np.int32)
 
-    def shown_least(self, people: int, others: Items) -> Items:
-        """Items shown to fewer than `people` people, and none of `others`; what appeals most comes first."""
-        few = (self.observations.shown < people) & ~np.isin(np.arange(self.n_items), others)
+    def shown_least(self, users: int, others: Items) -> Items:
+        """Items shown to fewer than `users` users, and none of `others`; what appeals most comes first."""
+        few = (self.observations.shown < users) & ~np.isin(np.arange(self.n_items), others)
         few &= self.builder.items.available
         order = np.argsort(-self.appeals, kind="stable")
         return order[few[order]].astype(np.int32)

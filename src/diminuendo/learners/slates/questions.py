@@ -1,6 +1,6 @@
-"""What people are asked about the slates they are shown: the part in which totals and clicks differ.
+"""What users are asked about the slates they are shown: the part in which totals and clicks differ.
 
-A question is decided with its slate, by public facts. An answer becomes ticks in a cell of the slate: payoffs are
+A question is decided with its slate, by public facts. An answer becomes ticks in a cell of the slate: rewards are
 clipped in totals.py, clicks are ticks of 0 or 1 in clicks.py.
 """
 
@@ -18,7 +18,7 @@ from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.setting import Prior
 from diminuendo.learners.slates.blocks import sensitivity_of
 from diminuendo.learners.slates.posterior import SlatePosterior
-from diminuendo.streams.people import People
+from diminuendo.streams.users import Users
 from diminuendo.types import Ints, Items
 
 
@@ -40,11 +40,11 @@ class Noise:
 
 @dataclass(frozen=True)
 class KnownBeforehand:
-    """What is known before the first person arrives: of items, and of how many people come. All public."""
+    """What is known before the first user arrives: of items, and of how many users come. All public."""
 
     items: ItemAvailability
     prior: Prior | None
-    """Which share of people each item pleases."""
+    """Which share of users each item pleases."""
     horizon: bool
     """Whether the number of rounds is known."""
 
@@ -52,7 +52,7 @@ class KnownBeforehand:
         """As a snapshot holds it; nothing where nothing was said."""
         result: dict[str, Any] = self.items.config()
         if self.prior is not None:
-            result |= {"prior": self.prior.scores.tolist(), "prior_people": self.prior.people}
+            result |= {"prior": self.prior.scores.tolist(), "prior_users": self.prior.users}
         return result if self.horizon else result | {"horizon": None}
 
 
@@ -63,38 +63,38 @@ class Questions(ABC):
     ticks: int
     """Whole numbers to one unit of an answer."""
     enough_for_chance: int
-    """How many people tell a good item from a bad one at first, were there no noise."""
+    """How many users tell a good item from a bad one at first, were there no noise."""
     sensitivities: tuple[int, ...]
     """How much one answer moves what is published, in units, for each kind of question that may be asked."""
 
     # Public: made of what was published.
 
     @abstractmethod
-    def ask(self, slate: Items, people: int, posterior: SlatePosterior, noise: Noise) -> tuple[Items, int]:
-        """In what order to show a slate to `people` people, and what to ask them."""
+    def ask(self, slate: Items, users: int, posterior: SlatePosterior, noise: Noise) -> tuple[Items, int]:
+        """In what order to show a slate to `users` users, and what to ask them."""
 
     @abstractmethod
     def retests(
-        self, leader: Items, people: int, few: int, rounds: int, posterior: SlatePosterior
+        self, leader: Items, users: int, few: int, rounds: int, posterior: SlatePosterior
     ) -> list[tuple[Items, int]]:
-        """Slates that give items another chance which were given up, and how many people each is shown to.
+        """Slates that give items another chance which were given up, and how many users each is shown to.
 
-        `people`: to how many an exploring slate is shown; `few`: the least that teach anything; `rounds`: how many
-        people come in all.
+        `users`: to how many an exploring slate is shown; `few`: the least that teach anything; `rounds`: how many
+        users come in all.
         """
 
-    # Private: what people said, on its way into cells.
+    # Private: what users said, on its way into cells.
 
     @abstractmethod
-    def answers(self, people: People, first: int, slates: Items) -> NDArray[Any]:
-        """What people from number `first` on say to these slates."""
+    def answers(self, users: Users, first: int, slates: Items) -> NDArray[Any]:
+        """What users from number `first` on say to these slates."""
 
     @abstractmethod
     def ticks_of(self, questions: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
         """For each answer, by its question, to which of the cells of her slate it adds, and the ticks."""
 
     def count(self, questions: Ints, starts: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
-        """The cells that answers add to, and the ticks; by each person's question, and the first cell of her slate."""
+        """The cells that answers add to, and the ticks; by each user's question, and the first cell of her slate."""
         places, ticks = self.ticks_of(questions, answers)
         return starts + places, ticks
 

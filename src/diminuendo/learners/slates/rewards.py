@@ -19,10 +19,10 @@ def new_signal(planner: SlatePlanner, known_horizon: bool) -> Signal:
     """The floor is what a part of all rounds tells from silence, if each slate is asked about one number."""
     if not known_horizon:
         return Signal(LEAST)
-    few = planner.people_at_first
+    few = planner.users_at_first
     at_first = min(math.ceil(planner.n_items / planner.slots) * few, FIRST_SHARE * planner.horizon)
     slates = (planner.horizon / EARLY - planner.ahead - at_first) / few
-    answers, variance = slates * few * planner.answering, slates * 2 * planner.noise.of(1) ** 2
+    answers, variance = slates * few * planner.response_rate, slates * 2 * planner.noise.of(1) ** 2
     return Signal(floor_for([(answers, variance)] if slates > 0 else [], EXPLORED))
 
 

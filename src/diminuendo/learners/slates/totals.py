@@ -19,56 +19,54 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.learners.base.entry import Advice, Entry
-from diminuendo.learners.base.feedback import Payoffs
+from diminuendo.learners.base.feedback import Rewards
+from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.slates.policy import first_slate, slate_learner
 from diminuendo.learners.slates.posterior import SlatePosterior
 from diminuendo.learners.slates.questions import Noise, Questions
 from diminuendo.offline.rules import SlateRules
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.streams.contexts import Contexts
-from diminuendo.streams.people import People
+from diminuendo.streams.users import Users
 from diminuendo.types import Ints, Items
 
 
 class Totals(Questions):
     """Everybody is asked what her slate is worth to her."""
 
-    reader = Payoffs()
+    reader = Rewards()
     ticks = 1 << 10
     enough_for_chance = 32
     sensitivities = (1,)
 
-    def ask(self, slate: Items, people: int, posterior: SlatePosterior, noise: Noise) -> tuple[Items, int]:
+    def ask(self, slate: Items, users: int, posterior: SlatePosterior, noise: Noise) -> tuple[Items, int]:
         """Sorted, so that the same set of items is one number; the total over all slots."""
         return posterior.builder.ordered(slate, slate), len(slate)
 
     def retests(
-        self, leader: Items, people: int, few: int, rounds: int, posterior: SlatePosterior
+        self, leader: Items, users: int, few: int, rounds: int, posterior: SlatePosterior
     ) -> list[tuple[Items, int]]:
         """One slate of items that the last draws would rather show than the leading ones.
 
-        A total of what people hardly want varies little, so few people are enough.
+        A total of what users hardly want varies little, so few users are enough.
         """
         builder, others = posterior.builder, posterior.challengers(leader, len(leader))
         enough = len(others) == len(leader) if builder.free else len(others) > 0
-        return (
-            [(builder.containing(np.concatenate([others, leader])), few)] if enough and people > few else []
-        )
+        return [(builder.containing(np.concatenate([others, leader])), few)] if enough and users > few else []
 
-    def answers(self, people: People, first: int, slates: Items) -> NDArray[Any]:
+    def answers(self, users: Users, first: int, slates: Items) -> NDArray[Any]:
         """What the slates are worth to them."""
-        return people.values_of(slates, first)
+        return users.values_of(slates, first)
 
     def ticks_of(self, questions: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
-        """Each payoff in ticks, to the one cell of its slate."""
-        payoffs = np.clip(np.nan_to_num(answers, nan=0.0), 0.0, 1.0)
-        return np.zeros(len(answers), dtype=np.int64), np.floor(payoffs * self.ticks).astype(np.int64)
+        """Each reward in ticks, to the one cell of its slate."""
+        rewards = np.clip(np.nan_to_num(answers, nan=0.0), 0.0, 1.0)
+        return np.zeros(len(answers), dtype=np.int64), np.floor(rewards * self.ticks).astype(np.int64)
 
     def count_one(self, question: int, start: int, answer: float) -> tuple[int, int]:
-        """The payoff in ticks, to the one cell of its slate."""
+        """The reward in ticks, to the one cell of its slate."""
         if not 0.0 <= answer <= 1.0:
             answer = 1.0 if answer > 1.0 else 0.0  # what is not a number says nothing
         return start, int(answer * self.ticks)
@@ -80,12 +78,12 @@ def slate_totals(
     *,
     horizon: int | None,
     epsilon: float,
-    visits: int = 1,
+    max_rounds_per_user: int = 1,
     prior: Any = None,
-    prior_people: int | None = None,
+    prior_users: int | None = None,
     ledger: Ledger | None = None,
-    coins: Coins | None = None,
-    patience: Patient = None,
+    rng: RandomSource | None = None,
+    feedback_window: Patient = None,
     contexts: Contexts | None = None,
     absent: Iterable[int] = (),
     rules: SlateRules | None = None,
@@ -108,12 +106,12 @@ def slate_totals(
         Contribution bound: how many rounds of one user count.
     prior : sequence of float, optional
         Public guess of the share of users whom each item pleases.
-    prior_people : int, optional
+    prior_users : int, optional
         As how many users the prior counts.
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
     coins : Coins, optional
-        Randomness. By default SystemCoins.
+        Randomness. By default SystemSource.
     patience : Patience or int, optional
         Feedback window.
     contexts : Contexts, optional
@@ -140,21 +138,23 @@ def slate_totals(
 
     Notes
     -----
-    (epsilon, 0)-DP for any feedback and any number of blocks, replacing `visits` rounds of one user (Theorem B2 of
+    (epsilon, 0)-DP for any feedback and any number of blocks, replacing `max_rounds_per_user` rounds of one
+    user (Theorem B2 of
     docs/maths/counts.md; with contexts Theorems B3 and B4 of docs/maths/contexts-counts.md). Each user enters one
     release, so nothing is composed. No regret bound.
 
     Examples
     --------
     >>> import diminuendo as dim
-    >>> learner = dim.SlateTotals(20, 3, horizon=10_000, epsilon=1.0, visits=2, coins=dim.SeededCoins(1))
+    >>> learner = dim.SlateTotals(20, 3, horizon=10_000, epsilon=1.0, max_rounds_per_user=2, rng=dim.SeededSource(1))
     >>> round(learner.guarantee.epsilon, 6), learner.guarantee.delta, learner.guarantee.neighbours
     (1.0, 0.0, "replace one user's 2 rounds")
     """
     return slate_learner(
-        "slate-totals", Totals(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, prior=prior,
-        prior_people=prior_people, ledger=ledger,
-        coins=coins, patience=patience, contexts=contexts, absent=absent, rules=rules,
+        "slate-totals", Totals(), n_items, slots, horizon=horizon, epsilon=epsilon,
+        max_rounds_per_user=max_rounds_per_user, prior=prior,
+        prior_users=prior_users, ledger=ledger,
+        rng=rng, feedback_window=feedback_window, contexts=contexts, absent=absent, rules=rules,
         exclusions=exclusions, noisy=private,
     )  # fmt: skip
 
@@ -174,7 +174,7 @@ def _open(private: bool) -> dict[str, Any]:
 SlateTotals = Entry(
     "slate-totals",
     slate_totals,
-    reads=Payoffs.kinds,
+    reads=Rewards.kinds,
     summary="one noisy total per slate, and beliefs about items; bandit; private, delta = 0",
     slow=True,
     advice=Advice("(ε, 0)", "-", "counts", "first, with one reward per slate"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from diminuendo.types import Ints
 
 if TYPE_CHECKING:
-    from diminuendo.privacy.books.visit_file import VisitFile
+    from diminuendo.privacy.books.contribution_file import ContributionFile
 
 
 class Lines(Protocol):
@@ -20,7 +20,7 @@ class Lines(Protocol):
 
     @property
     def path(self) -> object:
-        """Where they are, for people to read."""
+        """Where they are, for users to read."""
         ...
 
     def read(self) -> bytes:
@@ -73,7 +73,7 @@ class Books(Protocol):
         """What was drawn on it."""
         ...
 
-    def visits_of(self, learner: str) -> VisitFile | None:
+    def visits_of(self, learner: str) -> ContributionFile | None:
         """How many rounds of whom counted for the learner of that name; None where others count them."""
         ...
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from diminuendo.errors import refuse_copies
+from diminuendo.privacy.books.contribution_file import ContributionFile
 from diminuendo.privacy.books.durable import AppendOnly
 from diminuendo.privacy.books.releases import Releases
-from diminuendo.privacy.books.visit_file import VisitFile
 
 
 class FileBooks:
@@ -19,7 +19,7 @@ class FileBooks:
 
     def __init__(self, path: Path, create: bool) -> None:
         self.lines = AppendOnly(path, create)
-        self._visits: dict[str, VisitFile] = {}
+        self._visits: dict[str, ContributionFile] = {}
 
     def __repr__(self) -> str:
         return f"<FileBooks {self.lines.path}>"
@@ -29,15 +29,15 @@ class FileBooks:
         """In a folder that is made when it is first asked for: a file of another kind gets none."""
         return Releases(Path(f"{self.lines.path}.releases"))
 
-    def visits_of(self, learner: str) -> VisitFile:
+    def visits_of(self, learner: str) -> ContributionFile:
         """How many rounds of whom counted for the learner of that name."""
         if learner not in self._visits:
             path = Path(f"{self.lines.path}.visits") / quote(learner, safe="")
-            self._visits[learner] = VisitFile(path, learner)
+            self._visits[learner] = ContributionFile(path, learner)
         return self._visits[learner]
 
     def close(self) -> None:
         """Let another process have the files."""
-        for visits in self._visits.values():
-            visits.close()
+        for max_rounds_per_user in self._visits.values():
+            max_rounds_per_user.close()
         self.lines.close()

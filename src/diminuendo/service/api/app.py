@@ -39,7 +39,7 @@ class ApiConfig:
     token_keys: Mapping[int, bytes] = field(repr=False)
     """Keys of 32 bytes that tokens are sealed with, by number."""
     name_key: bytes = field(repr=False)
-    """32 bytes; people's names are hashed with it. It is not in the store, and is never changed."""
+    """32 bytes; users's names are hashed with it. It is not in the store, and is never changed."""
     keys: Mapping[Role, Sequence[str]] = field(repr=False)
     """By role the SHA-256 of its keys, in hexadecimal digits."""
     sign_with: int | None = None
@@ -58,7 +58,7 @@ def create_app(store: Store, config: ApiConfig, log: Log | None = None) -> Api:
 
 
 class Api:
-    """The ASGI app: what people wait for is found at once, everything else by its route."""
+    """The ASGI app: what users wait for is found at once, everything else by its route."""
 
     def __init__(self, front: Front, keys: Keys, menus_open: bool) -> None:
         self.front = front
@@ -82,7 +82,7 @@ class Api:
         self._dashboard: Router | None = None
         self._rest = Starlette(routes=routes, lifespan=self._lifespan)
         self._rest.router.redirect_slashes = False
-        self._rest.router.default = self._elsewhere
+        self._rest.router.default = self._remote_rounds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the server's lifespan."""
@@ -146,8 +146,8 @@ class Api:
         if version != row.version:
             told = bodies.MenuBody(
                 **msgspec.structs.asdict(chooser.menu),
-                items=place.facts.items,
-                columns=list(place.facts.contexts.items()),
+                items=place.spec.items,
+                columns=list(place.spec.contexts.items()),
             )
             written = msgspec.json.encode(told)
             self._menus[place.name] = row.version, written
@@ -171,10 +171,10 @@ class Api:
         why = front.unwell or ("" if shows else reasons.PUT_BACK if older else reasons.NO_MENU)
         if to_serve and why:
             raise Problem("busy", why=why)
-        said = bodies.Health(not why, not front.unwell, front.sang_at, ready, why)
+        said = bodies.Health(not why, not front.unwell, front.heartbeat_at, ready, why)
         await reply(send, 200, JSON, msgspec.json.encode(said))
 
-    async def _elsewhere(self, scope: Any, receive: Any, send: Any) -> None:
+    async def _remote_rounds(self, scope: Any, receive: Any, send: Any) -> None:
         """The dashboard, which is loaded when somebody looks at it: until then front ends are small."""
         if scope["path"].startswith("/v1/"):
             raise Problem("path")

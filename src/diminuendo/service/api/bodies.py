@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from diminuendo.service.api.unfit import EPSILON, MOST
-from diminuendo.service.records import PlacementFacts, PublicMenu
+from diminuendo.service.records import PlacementSpec, PublicMenu
 
 MOST_AT_ONCE = 1000
 """Decisions or answers of one request."""
@@ -15,12 +15,13 @@ MOST_EXCLUDED = 10_000
 """Items that one request may exclude. A public limit, so that nobody's exclusions hold up others."""
 
 Name = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]{0,63}$")]
-Person = Annotated[str, Meta(min_length=1, max_length=500)]
+UserId = Annotated[str, Meta(min_length=1, max_length=500)]
 Token = Annotated[str, Meta(max_length=60_000)]
 
 WHO = (
-    "Who it is: always the same name for the same user. Required where the placement's visits are more than 1, and "
-    "then one decision a request, without count and contexts; optional where visits is 1."
+    "Who it is: always the same name for the same user. Required where the placement's max_rounds_per_user "
+    "are more than 1, and "
+    "then one decision a request, without count and contexts; optional where max_rounds_per_user is 1."
 )
 
 WITHOUT = (
@@ -32,10 +33,10 @@ WITHOUT = (
 class AskDecisions(Struct, frozen=True, forbid_unknown_fields=True):
     """Who is there, and what is known of her."""
 
-    person: Annotated[Person | None, Meta(description=WHO)] = None
+    user_id: Annotated[UserId | None, Meta(description=WHO)] = None
     """Her name. Needed where several rounds of one user count; it is hashed with a key before it is kept."""
     count: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)] | None = None
-    """How many decisions, for people without names; the reply is a list then. Only where one round of a user counts."""
+    """How many decisions, for users without names; the reply is a list then. Only where one round of a user counts."""
     context: Any = None
     """What is known of her, by column or in order; of all of them, where there are several."""
     contexts: Annotated[list[Any], Meta(max_length=MOST_AT_ONCE)] | None = None
@@ -68,27 +69,27 @@ class MenuBody(PublicMenu, frozen=True, kw_only=True, omit_defaults=True):
     items: tuple[str, ...]
     """The shop's names; item a is the a-th of them."""
     columns: list[tuple[str, tuple[str, ...]]]
-    """What may be known of people, in order, with the values that are listed. Somebody's type is a number whose digits
+    """What may be known of users, in order, with the values that are listed. Somebody's type is a number whose digits
     are the numbers of her values, from 1 on, the last column's last; 0: not known."""
 
 
 class Answer(Struct, frozen=True, forbid_unknown_fields=True):
-    """What she said: one of wants, payoff and click, as her placement asks."""
+    """What she said: one of wants, reward and click, as her placement asks."""
 
     token: Token
     wants: list[str] | dict[str, Annotated[float, Meta(ge=0, le=1)]] | UnsetType = UNSET
     """With full feedback: names of items that she wants, or how much she wants each, from 0 to 1."""
-    payoff: float | UnsetType = UNSET
+    reward: float | UnsetType = UNSET
     """What the slate was worth to her; counted as the nearest number from 0 to 1."""
     click: int | UnsetType | None = UNSET
     """The slot that she clicked first, from 0 on; null where she clicked nothing."""
 
 
 class Erasure(Struct, frozen=True, forbid_unknown_fields=True):
-    """Whose answers are to go: that of one token, or all of a person at a placement."""
+    """Whose answers are to go: that of one token, or all of a user at a placement."""
 
     token: Token | None = None
-    person: Person | None = None
+    user_id: UserId | None = None
     placement: Name | None = None
 
 
@@ -101,20 +102,20 @@ class ItemChange(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NewPopulation(Struct, frozen=True, forbid_unknown_fields=True):
-    """People whose budget is counted together, in one ledger."""
+    """Users whose budget is counted together, in one ledger."""
 
     name: Name
     epsilon: Annotated[float, Meta(gt=0, le=EPSILON)] = 1.0
     delta: Annotated[float, Meta(ge=0, lt=1)] = 1e-6
-    visits: Annotated[int, Meta(ge=1, le=MOST)] = 1
-    """How many rounds of one person count, in each of its placements."""
+    max_rounds_per_user: Annotated[int, Meta(ge=1, le=MOST)] = 1
+    """How many rounds of one user count, in each of its placements."""
 
 
 class NewPlacement(Struct, frozen=True, forbid_unknown_fields=True):
     """A place where slates are shown, and the learner that chooses them."""
 
     name: Name
-    facts: PlacementFacts
+    spec: PlacementSpec
 
 
 class Made(Struct, frozen=True):
@@ -143,7 +144,7 @@ class PlacementBody(Struct, frozen=True):
 
     name: str
     made_at: float
-    facts: PlacementFacts
+    spec: PlacementSpec
     menu: ReleaseBody | None
     """The menu in effect; null where there is none yet."""
     gone: list[str]
@@ -177,7 +178,7 @@ class GuaranteeBody(Struct, frozen=True):
 
     sentence: str
     """To quote."""
-    facts: dict[str, Any]
+    spec: dict[str, Any]
 
 
 class PlanBody(Struct, frozen=True):
@@ -203,7 +204,7 @@ class Health(Struct, frozen=True, omit_defaults=True):
 
 FIELDS = frozenset(
     field
-    for struct in (AskDecisions, Answer, Erasure, ItemChange, NewPopulation, NewPlacement, PlacementFacts)
+    for struct in (AskDecisions, Answer, Erasure, ItemChange, NewPopulation, NewPlacement, PlacementSpec)
     for field in struct.__struct_fields__
 )
 """Names of our own fields, which errors may tell."""

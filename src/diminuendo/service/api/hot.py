@@ -1,4 +1,4 @@
-"""What people wait for: decisions and answers. Plain ASGI, so that little is done beside them."""
+"""What users wait for: decisions and answers. Plain ASGI, so that little is done beside them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ASKED = msgspec.json.Decoder(AskDecisions)
 ANSWER = msgspec.json.Decoder(Answer)
 ROWS = msgspec.json.Decoder(list[msgspec.Raw])
 ENCODE = msgspec.json.Encoder().encode
-FIELD_OF = {"full": "wants", "bandit": "payoff", "click": "click"}
+FIELD_OF = {"full": "wants", "bandit": "reward", "click": "click"}
 """By feedback the field of an answer that holds it."""
 LONGEST_KEY = 200
 LARGE = 2**16
@@ -46,12 +46,12 @@ async def decisions(front: Front, name: str, scope: Scope, receive: Receive, sen
         asked = await asyncio.to_thread(_asked, written, place)
     if place is None:
         raise Problem("placement")
-    if asked.exclude is not None and not place.facts.exclusions:
+    if asked.exclude is not None and not place.spec.exclusions:
         raise Problem("field", "/exclude")
-    if asked.person is None and place.facts.visits > 1:
+    if asked.user_id is None and place.spec.max_rounds_per_user > 1:
         raise Problem(
-            "person", "/person"
-        )  # before anything is handed out, as learners refuse it (base/visits.py)
+            "user_id", "/user_id"
+        )  # before anything is handed out, as learners refuse it (base/contribution_bound.py)
     types = _types(place, asked)
     # A list that is too long is refused after the decision was made without it: else no round would be used, others
     # would have other rounds, and could tell.
@@ -59,11 +59,11 @@ async def decisions(front: Front, name: str, scope: Scope, receive: Receive, sen
     excluded = await front.serving.excluded(place, None if long else asked.exclude)
     result: Decision | dict[str, list[Decision]]
     try:
-        if asked.person is not None:
+        if asked.user_id is not None:
             if asked.count is not None or asked.contexts is not None:
-                raise Problem("field", "/person")  # one visit is one decision
+                raise Problem("field", "/user_id")  # one visit is one decision
             key = _idempotency_key(scope)
-            result = await front.serving.decide_for(place, asked.person, key, types[0], excluded)
+            result = await front.serving.decide_for(place, asked.user_id, key, types[0], excluded)
         elif asked.count is None and asked.contexts is None:
             result = await front.serving.decide(place, types[0], excluded)
         else:
@@ -85,12 +85,12 @@ def _asked(written: bytes, place: Placement | None) -> AskDecisions:
     try:
         return decoded(ASKED, written)
     except Problem:
-        if place is None or not place.facts.hidden:
+        if place is None or not place.spec.hidden:
             raise
         try:  # numbers too large, half a letter: in contexts and exclusions anything may be
             text = written.decode(errors="surrogateescape")
             result = msgspec.convert(json.loads(text, parse_int=_number), AskDecisions)
-            (result.person or "").encode()
+            (result.user_id or "").encode()
         except (ValueError, RecursionError):
             result = None
         if result is None:
@@ -103,7 +103,7 @@ def _number(digits: str) -> int | str:
 
 
 def _types(place: Placement, asked: AskDecisions) -> list[int]:
-    """The type of each person that is asked for."""
+    """The type of each user that is asked for."""
     if not place.types:
         for given, field in ((asked.context, "/context"), (asked.contexts, "/contexts")):
             if given is not None:
@@ -131,7 +131,7 @@ def _idempotency_key(scope: Scope) -> str:
 
 
 async def answers(front: Front, scope: Scope, receive: Receive, send: Send) -> None:
-    """POST /v1/answers: what people said; the reply is the same for all, once what counts is durable.
+    """POST /v1/answers: what users said; the reply is the same for all, once what counts is durable.
 
     In a list each row stands for itself: one that is refused keeps no other from being stored.
     """
@@ -200,15 +200,15 @@ def _row(serving: Serving, written: bytes | msgspec.Raw, arrived: float) -> list
     """One answer, checked and sealed."""
     answer = decoded(ANSWER, written)
     place, shown = serving.shown(answer.token)
-    asked = FIELD_OF[place.facts.feedback]
+    asked = FIELD_OF[place.spec.feedback]
     for field in FIELD_OF.values():
         if (getattr(answer, field) is not msgspec.UNSET) != (field == asked):
             raise Problem("field", f"/{field}")
     said: Said
     if isinstance(answer.wants, (list, dict)):
         said = Said(shown, wants=_wants(place, answer.wants))
-    elif isinstance(answer.payoff, float):
-        said = Said(shown, payoff=min(max(answer.payoff, 0.0), 1.0))
+    elif isinstance(answer.reward, float):
+        said = Said(shown, reward=min(max(answer.reward, 0.0), 1.0))
     elif isinstance(answer.click, int):
         if not 0 <= answer.click < len(shown.slate) or shown.slate[answer.click] < 0:
             raise Problem("field", "/click")

@@ -61,8 +61,8 @@ class PublicNumbers(Collector):
                 releases.add_metric(whose, result[1].menu.releases)
                 if state := result[1].menu.signal:
                     signal.add_metric([*whose, state], 1)
-        if front.sang_at is not None:
-            canary.add_metric([front.name], round(front.clock() - front.sang_at, 1))
+        if front.heartbeat_at is not None:
+            canary.add_metric([front.name], round(front.clock() - front.heartbeat_at, 1))
         away.add_metric([front.name], bool(front.unwell))
         for population, (so_far, in_all) in front.spent.items():
             spent.add_metric([population], so_far)

@@ -21,9 +21,9 @@ from diminuendo.service.front.front import Front
 from diminuendo.service.front.placement import Placement
 from diminuendo.service.records import (
     ItemsChanged,
-    PlacementFacts,
+    PlacementSpec,
     PlanQuestion,
-    PopulationFacts,
+    PopulationSpec,
     PublicMenu,
     read,
 )
@@ -100,7 +100,7 @@ async def placement(asked: Asked) -> bodies.PlacementBody:
     result = place.in_effect()
     events = await front.ask(front.store.events, place.number)
     menu = None if result is None else _release(result[0], place)
-    return bodies.PlacementBody(place.name, place.row.made_at, place.facts, menu, sorted(gone(events)))
+    return bodies.PlacementBody(place.name, place.row.made_at, place.spec, menu, sorted(gone(events)))
 
 
 def gone(events: list[EventRow]) -> set[str]:
@@ -125,7 +125,7 @@ async def items(asked: Asked) -> None:
     absent = gone(await front.ask(front.store.events, place.number))
     appear = sorted(set(change.appear) & absent)
     retire = sorted(set(change.retire) - absent)
-    if len(place.items) - len(absent) + len(appear) - len(retire) < place.facts.slots:
+    if len(place.items) - len(absent) + len(appear) - len(retire) < place.spec.slots:
         raise Problem("field", "/retire")
     if appear or retire:
         written = ENCODE(bodies.ItemChange(appear, retire, change.why))
@@ -136,12 +136,12 @@ async def items(asked: Asked) -> None:
 async def new_population(asked: Asked) -> bodies.Made:
     """A new population, with a ledger of its own."""
     front, said = asked.front, await asked.said(bodies.NewPopulation)
-    told = PopulationFacts(said.epsilon, said.delta, said.visits)
+    told = PopulationSpec(said.epsilon, said.delta, said.max_rounds_per_user)
     _check(unfit_population(told))
-    facts = ENCODE(told)
-    await _made(asked, front.store.add_population, said.name, (facts,))
+    spec = ENCODE(told)
+    await _made(asked, front.store.add_population, said.name, (spec,))
     kept = (await front.ask(front.store.populations)).get(said.name)
-    if kept != facts:
+    if kept != spec:
         raise Problem("taken")
     front.log.say("operator", front=front.name, population=said.name, did="population")
     return bodies.Made(said.name)
@@ -150,32 +150,32 @@ async def new_population(asked: Asked) -> bodies.Made:
 async def new_placement(asked: Asked) -> bodies.Made:
     """A new placement; refused, before anything is paid, where no learner can be made for it."""
     front, said = asked.front, await asked.said(bodies.NewPlacement)
-    _check(unfit_placement(said.facts), "/facts")
-    question = await _question(front, said.name, said.facts)
+    _check(unfit_placement(said.spec), "/facts")
+    question = await _question(front, said.name, said.spec)
     if question.population is None:
         raise Problem("population")
     if said.name not in front.by_name and (await planned(question)).refused is not None:
         raise Problem("plan")
-    facts = ENCODE(said.facts)
-    await _made(asked, front.store.add_placement, said.name, (said.facts.population, facts))
+    spec = ENCODE(said.spec)
+    await _made(asked, front.store.add_placement, said.name, (said.spec.population, spec))
     await front.look()
     result = front.by_name.get(said.name)
-    if result is None or result.row.facts != facts:
+    if result is None or result.row.spec != spec:
         raise Problem("taken")
     front.log.say("operator", front=front.name, placement=said.name, did="placement")
     return bodies.Made(said.name)
 
 
-async def _question(front: Front, name: str, facts: PlacementFacts) -> PlanQuestion:
+async def _question(front: Front, name: str, spec: PlacementSpec) -> PlanQuestion:
     """Whether there can be such a placement beside those that its population has."""
     await front.look()
-    kept = (await front.ask(front.store.populations)).get(facts.population)
+    kept = (await front.ask(front.store.populations)).get(spec.population)
     others = {
-        place.name: place.facts
+        place.name: place.spec
         for place in front.by_name.values()
-        if place.row.population == facts.population and place.name != name
+        if place.row.population == spec.population and place.name != name
     }
-    return PlanQuestion(facts, name, read(PopulationFacts, kept), others)
+    return PlanQuestion(spec, name, read(PopulationSpec, kept), others)
 
 
 def _check(unfit: Unfit, under: str = "") -> None:
@@ -204,7 +204,7 @@ async def releases(asked: Asked) -> bodies.ReleaseList:
 
 def _release(row: MenuRow, place: Placement) -> bodies.ReleaseBody:
     menu = msgspec.json.decode(row.body, type=PublicMenu)
-    leading = [None if item < 0 else place.facts.items[item] for item in menu.filler]
+    leading = [None if item < 0 else place.spec.items[item] for item in menu.filler]
     return bodies.ReleaseBody(
         row.version,
         row.effective_at,
@@ -234,7 +234,7 @@ CLOSED_NOTE = (
 
 async def guarantee(asked: Asked) -> bodies.GuaranteeBody:
     """What is promised, as a sentence to quote."""
-    result = await promised(asked.place().facts)
+    result = await promised(asked.place().spec)
     if result.plan is None:
         raise Problem("busy")
     rest = {name: fact for name, fact in result.plan.items() if name != "sentence"}
@@ -244,24 +244,24 @@ async def guarantee(asked: Asked) -> bodies.GuaranteeBody:
     return bodies.GuaranteeBody(result.plan["sentence"], rest)
 
 
-async def promised(facts: PlacementFacts) -> bodies.PlanBody:
+async def promised(spec: PlacementSpec) -> bodies.PlanBody:
     """What a placement of these facts promises."""
-    for name, said in unfit_placement(facts):
+    for name, said in unfit_placement(spec):
         return bodies.PlanBody(None, f"{name}: {said}")
-    return await planned(PlanQuestion(facts))
+    return await planned(PlanQuestion(spec))
 
 
 async def erasures(asked: Asked) -> None:
     """Somebody's answers go, by a token or by her name; the reply is the same whatever there was."""
     front = asked.front
     said = decoded(ERASURE, await body(asked.scope, asked.receive))
-    if (said.token is None) == (said.person is None):
+    if (said.token is None) == (said.user_id is None):
         raise Problem("field", "/token")
     if said.token is not None:
         place, shown = front.serving.shown(said.token)
         await front.ask(front.store.erase, place.number, [shown.round] if shown.round >= 0 else [])
     else:
-        if said.person is None or said.placement is None or said.placement not in front.by_name:
+        if said.user_id is None or said.placement is None or said.placement not in front.by_name:
             raise Problem("placement")
         place = front.by_name[said.placement]
-        await front.ask(front.store.erase_person, place.number, front.serving.person(said.person))
+        await front.ask(front.store.erase_user, place.number, front.serving.user_id(said.user_id))

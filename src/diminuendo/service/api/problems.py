@@ -13,7 +13,7 @@ Kind = Literal[
     "token",
     "json",
     "field",
-    "person",
+    "user_id",
     "exclusions",
     "rows",
     "key",
@@ -36,10 +36,10 @@ KINDS: dict[Kind, tuple[int, str]] = {
     "token": (400, "None of the keys that are here sealed this token."),
     "json": (400, "The body is not JSON."),
     "field": (422, "A field is missing, unknown, or not what it should be."),
-    "person": (
+    "user_id": (
         422,
-        "This placement counts several rounds of one user: say who it is, in `person`, one decision a request. For "
-        "users without names make a placement with visits = 1.",
+        "This placement counts several rounds of one user: say who it is, in `user_id`, one decision a request. For "
+        "users without names make a placement with max_rounds_per_user = 1.",
     ),
     "exclusions": (
         422,

@@ -43,7 +43,7 @@ OPERATIONS = (
         "POST", f"{PLACEMENT}/decisions", SERVERS, "What to show", 201, (bodies.AskDecisions,),
         (bodies.DecisionBody, bodies.DecisionList), retried=True,
     ),
-    Operation("POST", "/v1/answers", SERVERS, "What people said", 202, (bodies.Answer, list[bodies.Answer])),
+    Operation("POST", "/v1/answers", SERVERS, "What users said", 202, (bodies.Answer, list[bodies.Answer])),
     Operation(
         "POST", "/v1/erasures", SERVERS, "Somebody's answers go", 202, (bodies.Erasure,), work=operators.erasures
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diminuendo.service.records import PlacementFacts, PopulationFacts
+from diminuendo.service.records import PlacementSpec, PopulationSpec
 
 LONGEST = 366 * 86_400.0
 """Seconds that a deadline, a tick or an allowance may have: a year."""
@@ -13,7 +13,7 @@ SHORTEST = 0.001
 FASTEST = 1e6
 """Decisions a second."""
 MOST = 10**12
-"""People, rounds, visits."""
+"""Users, rounds, visits."""
 EPSILON = 1e6
 """Of a population or a placement. Far less promises nothing; trials of the service itself ask for next to no noise."""
 
@@ -21,47 +21,47 @@ Unfit = Iterator[tuple[str, str]]
 """Fields, and what is expected of each; nothing where all is well."""
 
 
-def unfit_population(facts: PopulationFacts) -> Unfit:
+def unfit_population(spec: PopulationSpec) -> Unfit:
     """What is wrong with a population."""
-    yield from _unfit_budget(facts)
+    yield from _unfit_budget(spec)
 
 
-def unfit_placement(facts: PlacementFacts) -> Unfit:
+def unfit_placement(spec: PlacementSpec) -> Unfit:
     """What is wrong with a placement, as far as that can be told at once; the rest is said by who makes its learner."""
-    names = set(facts.items)
-    if len(names) < len(facts.items):
+    names = set(spec.items)
+    if len(names) < len(spec.items):
         yield "items", "a name stands there twice."
-    if not 1 <= facts.slots <= max(1, len(names)):
-        yield "slots", f"from 1 to the number of items, {len(names)}; got {facts.slots}."
-    yield from _unfit_budget(facts)
-    for what, number in (("people", facts.people), ("retention", facts.retention), ("sample", facts.sample)):
+    if not 1 <= spec.slots <= max(1, len(names)):
+        yield "slots", f"from 1 to the number of items, {len(names)}; got {spec.slots}."
+    yield from _unfit_budget(spec)
+    for what, number in (("users", spec.users), ("retention", spec.retention), ("sample", spec.sample)):
         if number is not None and not 1 <= number <= MOST:
             yield what, f"at least 1, at most {MOST:.0e}; got {number}."
     for what in ("deadline", "tick"):
-        if not SHORTEST <= (given := getattr(facts, what)) <= LONGEST:
+        if not SHORTEST <= (given := getattr(spec, what)) <= LONGEST:
             yield what, f"more than 0, from a thousandth of a second to a year; got {given} seconds."
-    if not 0 <= facts.allowance <= LONGEST:
-        yield "allowance", f"not below 0, at most a year; got {facts.allowance} seconds."
-    if not 0 < facts.per_second <= FASTEST:
-        yield "per_second", f"more than 0, at most {FASTEST:,.0f}; got {facts.per_second}."
-    if not 0 < facts.answering <= 1:
-        yield "answering", f"a share above 0, at most 1; got {facts.answering}."
-    if not 0 <= facts.heard < 1:
-        yield "heard", f"a part of the budget, below 1; got {facts.heard}."
-    for slot, item in facts.pinned.items():
-        if not 0 <= slot < facts.slots or item not in names:
+    if not 0 <= spec.allowance <= LONGEST:
+        yield "allowance", f"not below 0, at most a year; got {spec.allowance} seconds."
+    if not 0 < spec.per_second <= FASTEST:
+        yield "per_second", f"more than 0, at most {FASTEST:,.0f}; got {spec.per_second}."
+    if not 0 < spec.response_rate <= 1:
+        yield "response_rate", f"a share above 0, at most 1; got {spec.response_rate}."
+    if not 0 <= spec.heard < 1:
+        yield "heard", f"a part of the budget, below 1; got {spec.heard}."
+    for slot, item in spec.pinned.items():
+        if not 0 <= slot < spec.slots or item not in names:
             yield (
                 "pinned",
-                f"slot {slot} shows {item!r}; expected a slot below {facts.slots} and one of the items.",
+                f"slot {slot} shows {item!r}; expected a slot below {spec.slots} and one of the items.",
             )
-    if not all(most >= 0 and names >= set(several) for several, most in facts.caps):
+    if not all(most >= 0 and names >= set(several) for several, most in spec.caps):
         yield "caps", "each is a list of items and how many of them are shown at most."
 
 
-def _unfit_budget(facts: PopulationFacts | PlacementFacts) -> Unfit:
-    if not 0 < facts.epsilon <= EPSILON:
-        yield "epsilon", f"more than 0, at most {EPSILON:g}; got {facts.epsilon}."
-    if not 0 <= facts.delta < 1:
-        yield "delta", f"not below 0, less than 1; got {facts.delta}."
-    if not 1 <= facts.visits <= MOST:
-        yield "visits", f"at least 1, at most {MOST:.0e}; got {facts.visits}."
+def _unfit_budget(spec: PopulationSpec | PlacementSpec) -> Unfit:
+    if not 0 < spec.epsilon <= EPSILON:
+        yield "epsilon", f"more than 0, at most {EPSILON:g}; got {spec.epsilon}."
+    if not 0 <= spec.delta < 1:
+        yield "delta", f"not below 0, less than 1; got {spec.delta}."
+    if not 1 <= spec.max_rounds_per_user <= MOST:
+        yield "max_rounds_per_user", f"at least 1, at most {MOST:.0e}; got {spec.max_rounds_per_user}."

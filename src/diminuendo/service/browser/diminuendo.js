@@ -4,7 +4,7 @@
 //   const shown = await shop.choose({country: "DE"});  // {slate: [names], answer}
 //   shown.answer({click: 2});                          // true once it is stored, false where it counts for nothing
 //
-// `decide` and `answer` are addresses of your own server, which adds its key, and `person` where `visits` is above 1, and
+// `decide` and `answer` are addresses of your own server, which adds its key, and `user_id` where `max_rounds_per_user` is above 1, and
 // passes bodies and Idempotency-Key on to /v1/placements/home/decisions and /v1/answers. Where the menu has one slate,
 // or one for each type, it is shown at once, and a token fetched while she looks; should the menu have changed, only
 // what she wants counts. Else `choose` waits for the service; if that is away, it is a filler.

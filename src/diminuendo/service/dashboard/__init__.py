@@ -1,4 +1,4 @@
-"""The dashboard: what may leave, and nothing else, as pages for people. Plain HTML, refreshed every few seconds."""
+"""The dashboard: what may leave, and nothing else, as pages for users. Plain HTML, refreshed every few seconds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from diminuendo.privacy.sentence import guarantee_sentence
 from diminuendo.service.dashboard import frame, overview, placement, population
 from diminuendo.service.dashboard.html import Html
 from diminuendo.service.public import PlacementView, Public, Reads
-from diminuendo.service.records import PlacementFacts
+from diminuendo.service.records import PlacementSpec
 
 Auth = Callable[[str], str | None]
 """The role of whoever has that key; None where it has none. Without a key it is asked for ""."""
@@ -34,7 +34,7 @@ class Planned(Protocol):
     def refused(self) -> str | None: ...
 
 
-Planner = Callable[[PlacementFacts], Awaitable[Planned]]
+Planner = Callable[[PlacementSpec], Awaitable[Planned]]
 """From facts to what the placement promises, with its `guarantee`."""
 
 ROLES = ("operate", "audit")
@@ -103,11 +103,13 @@ class _Pages:
     async def _promise(self, planner: Planner, view: PlacementView) -> None:
         name = view.row.name
         try:
-            result = await planner(view.facts)
+            result = await planner(view.spec)
             promised = (
                 None
                 if result.plan is None
-                else guarantee_sentence(result.plan["guarantee"], visits=view.facts.visits)
+                else guarantee_sentence(
+                    result.plan["guarantee"], max_rounds_per_user=view.spec.max_rounds_per_user
+                )
             )
             self._promises[name] = promised or result.refused or ""
         except Exception:  # it was not to be had; it is asked for again, but not at once

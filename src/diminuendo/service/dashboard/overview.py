@@ -71,21 +71,21 @@ def now_shown(view: PlacementView) -> Html:
             view.row.name.partition(CLOSED)[0],
         )
     if view.stopped or view.waits:
-        late = Html(
+        delay = Html(
             '<p class="warning">The store was rolled back: releases have stopped. The page of the population says what '
             "to do. Decisions continue.</p>"
             if view.stopped
             else '<p class="warning">The trainer failed here and retries. Decisions continue.</p>'
         )
-        return late if menu is None else joined([late, parts.slate(view, view.slate)])
+        return delay if menu is None else joined([delay, parts.slate(view, view.slate)])
     if menu is None:
         return Html('<p class="none">No menu yet: the trainer is creating the learner.</p>')
     if menu.kind == "random":
-        people = f"about {menu.end:,} users" if menu.end else "the first users"
+        users = f"about {menu.end:,} users" if menu.end else "the first users"
         return fill(
             '<p class="none">Random slates of {} items. No release yet: the first comes after {}.</p>',
-            f"{len(view.facts.items):,}",
-            people,
+            f"{len(view.spec.items):,}",
+            users,
         )
     note = ""
     if len(view.shares) > 1:
@@ -100,10 +100,10 @@ def now_shown(view: PlacementView) -> Html:
 
 def _card(public: Public, view: PlacementView, now: float) -> Html:
     account, since = public.account(view.row.population), view.shown_since
-    facts = [("Decisions", fill("{:,}", view.rounds))]
+    spec = [("Decisions", fill("{:,}", view.rounds))]
     if since is not None and view.menu is not None and view.menu.kind != "random":
         shown = max(0, view.rounds - since.first)
-        facts += [
+        spec += [
             ("Shown for", fill("{:,}<small>rounds, {}</small>", shown, span(now - since.effective_at))),
             (
                 "Menu",
@@ -111,13 +111,13 @@ def _card(public: Public, view: PlacementView, now: float) -> Html:
             ),
         ]
     if view.menu is not None and view.menu.signal:
-        facts.append(("Signal", fill("{}", view.menu.signal)))
+        spec.append(("Signal", fill("{}", view.menu.signal)))
     return fill(
         '<article class="card"><header><h2>{}</h2><p class="soft">{}, {}</p></header>{}<dl class="facts">{}</dl>'
         '<div class="foot">{}<p class="under"><span>{} spent</span><span>{}</span></p></div></article>',
         parts.link("placements", view.row.name), parts.link("populations", view.row.population),
-        FEEDBACK[view.facts.feedback], now_shown(view),
-        joined(fill("<div><dt>{}</dt><dd>{}</dd></div>", name, value) for name, value in facts),
+        FEEDBACK[view.spec.feedback], now_shown(view),
+        joined(fill("<div><dt>{}</dt><dd>{}</dd></div>", name, value) for name, value in spec),
         parts.budget_bar(account, view.row.name), parts.spent_of(account),
         f"{percent(account.part_of(view.row.name))} of the budget here",
     )  # fmt: skip

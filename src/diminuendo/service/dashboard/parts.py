@@ -19,7 +19,7 @@ MOST_MENUS = 60
 WIDE, VERY_WIDE = 9.0, 24.0
 """From how many percent of the picture on a name is written into its bar: on a large screen, on a phone."""
 
-STATES = {"well": "healthy", "late": "late", "away": "no heartbeat"}
+STATES = {"well": "healthy", "delay": "delay", "away": "no heartbeat"}
 """What pages call the state of a process."""
 
 
@@ -84,19 +84,19 @@ def timeline(view: PlacementView, now: float) -> Html:
     moments = view.history[-MOST_MENUS:]
     step = 100 / len(moments)
     bars = []
-    for slot in range(view.facts.slots):
+    for slot in range(view.spec.slots):
         at = 0
         for item, run in groupby(moments, key=lambda one: one.slate[slot] if slot < len(one.slate) else -1):
             result = list(run)
             bars.append(_bar(view, item, result, slot, at * step, len(result) * step))
             at += len(result)
-    slots = joined(fill("<li>{}</li>", slot + 1) for slot in range(view.facts.slots))
+    slots = joined(fill("<li>{}</li>", slot + 1) for slot in range(view.spec.slots))
     first, last = moments[0], moments[-1]
     return fill(
         '<figure class="timeline"><ol aria-hidden="true">{}</ol><svg role="img" height="{}" aria-label="{}">{}</svg>'
         "<figcaption><span>menu {}, {}</span><span>menu {}, {}</span></figcaption></figure>",
-        slots, view.facts.slots * ROW - GAP,
-        f"Which item was in which of {view.facts.slots} slots over {count(len(moments), 'menu')}; "
+        slots, view.spec.slots * ROW - GAP,
+        f"Which item was in which of {view.spec.slots} slots over {count(len(moments), 'menu')}; "
         "what changed is listed below", joined(bars), first.version, when(first.effective_at, now), last.version,
         when(last.effective_at, now),
     )  # fmt: skip
@@ -136,7 +136,7 @@ def dots(health: Sequence[Health], stopped: Collection[str] = ()) -> Html:
 
 def _several(who: str, those: Sequence[Health]) -> Html:
     well = sum(one.state == "well" for one in those)
-    state = "well" if well == len(those) else "late" if well else "away"
+    state = "well" if well == len(those) else "delay" if well else "away"
     return _dot(state, who, f"{well} of {len(those)} healthy")
 
 

@@ -25,20 +25,20 @@ NO_SIGNAL = (
 def placement(public: Public, view: PlacementView, promise: str | None) -> Html:
     """All of it. `promise`: the sentence to quote, once it is known."""
     now, account = public.now(), public.account(view.row.population)
-    items = len(view.facts.items) - len(view.retired)
+    items = len(view.spec.items) - len(view.retired)
     sections = [
         _section("now", "Shown now", _now(view, now)),
         _section("time", "Over time", _over_time(view, now)),
-        _section("segments", "By segment", _segments(view)) if view.facts.contexts else Html(""),
+        _section("segments", "By segment", _segments(view)) if view.spec.contexts else Html(""),
         _section("promise", "Guarantee", _promise(promise)),
         _section("published", "Releases", _published(public, view, account)),
         _section("catalogue", "Changes", _events(view, now)),
-        _section("facts", "Specification", _made_with(view, now)),
+        _section("spec", "Specification", _made_with(view, now)),
     ]
     return fill(
         '<header class="head"><div><p class="crumb">{}</p><h1>{}</h1><p class="soft">{}</p></div>{}</header>{}',
         parts.link("populations", view.row.population), view.row.name,
-        f"{count(view.facts.slots, 'slot')} of {count(items, 'item')}, {FEEDBACK[view.facts.feedback]}",
+        f"{count(view.spec.slots, 'slot')} of {count(items, 'item')}, {FEEDBACK[view.spec.feedback]}",
         parts.dots(public.health(), public.stopped()), joined(sections),
     )  # fmt: skip
 
@@ -52,9 +52,9 @@ def _section(identity: str, title: str, body: Html) -> Html:
 def _now(view: PlacementView, now: float) -> Html:
     since = view.shown_since
     at, why = view.next_menu(now)
-    facts: list[tuple[str, object, object]] = [("Decisions", f"{view.rounds:,}", "rounds assigned")]
+    spec: list[tuple[str, object, object]] = [("Decisions", f"{view.rounds:,}", "rounds assigned")]
     if since is not None and view.menu is not None and view.menu.kind != "random":
-        facts += [
+        spec += [
             (
                 "Shown for",
                 f"{max(0, view.rounds - since.first):,}",
@@ -63,19 +63,19 @@ def _now(view: PlacementView, now: float) -> Html:
             ("Menu", view.menu.version, fill("{}", when(view.history[-1].effective_at, now))),
         ]
     coming = when(at, now) if at is not None else _not_yet(view)
-    facts.append(("Next menu", coming, why))
+    spec.append(("Next menu", coming, why))
     if (heard := view.heard) is not None:
         of = f"of the first {heard.rounds:,} rounds, ± {2 * heard.deviation:,.0f}"
-        facts.append(("Responses, noisy", f"{max(0.0, heard.answers):,.0f}", of))
+        spec.append(("Responses, noisy", f"{max(0.0, heard.answers):,.0f}", of))
     if view.menu is not None and view.menu.signal:
-        facts.append(
+        spec.append(
             (
                 "Signal",
                 view.menu.signal,
                 NO_SIGNAL if view.menu.signal == "no signal" else "from published rewards",
             )
         )
-    numbers = joined(fill("<div><dt>{}</dt><dd>{}<small>{}</small></dd></div>", *fact) for fact in facts)
+    numbers = joined(fill("<div><dt>{}</dt><dd>{}<small>{}</small></dd></div>", *fact) for fact in spec)
     shares = table(
         "Slates that alternate in this block",
         ("Slate", "Share of rounds"),
@@ -137,7 +137,7 @@ def _segments(view: PlacementView) -> Html:
         return Html('<p class="none">All contexts have the same slate.</p>')
     rows = [
         (
-            _people(one.people),
+            _users(one.users),
             parts.slate(view, one.slate, one.own),
             parts.names(view, one.own) or Html("nothing"),
         )
@@ -148,7 +148,7 @@ def _segments(view: PlacementView) -> Html:
     )
 
 
-def _people(types: Sequence[str]) -> Html:
+def _users(types: Sequence[str]) -> Html:
     more = [fill('<span class="soft">and {} more</span>', len(types) - FEW)] if len(types) > FEW else []
     return fill(
         '<div class="types">{}</div>', joined([*(fill("<span>{}</span>", one) for one in types[:FEW]), *more])
@@ -210,28 +210,29 @@ def _events(view: PlacementView, now: float) -> Html:
 
 
 def _made_with(view: PlacementView, now: float) -> Html:
-    facts = view.facts
-    limit = "" if facts.people is None else f", for {count(facts.people, 'user')}"
-    limit += f", learns from a public sample of one in {facts.sample:,}" if facts.sample > 1 else ""
-    limit += f", retention of {facts.retention:,} rounds" if facts.retention is not None else ""
+    spec = view.spec
+    limit = "" if spec.users is None else f", for {count(spec.users, 'user')}"
+    limit += f", learns from a public sample of one in {spec.sample:,}" if spec.sample > 1 else ""
+    limit += f", retention of {spec.retention:,} rounds" if spec.retention is not None else ""
     rows: list[tuple[str, object]] = [
         ("Created", fill("{}{}", when(view.row.made_at, now), limit)),
         (
             "Learner",
-            f"{facts.learner}, {facts.objective if facts.feedback == 'full' else FEEDBACK[facts.feedback]}",
+            f"{spec.learner}, {spec.objective if spec.feedback == 'full' else FEEDBACK[spec.feedback]}",
         ),
         (
             "Budget",
-            f"ε {epsilon(facts.epsilon)} at δ {epsilon(facts.delta)}; at most {count(facts.visits, 'round')} per user",
+            f"ε {epsilon(spec.epsilon)} at δ {epsilon(spec.delta)}; at most "
+            f"{count(spec.max_rounds_per_user, 'round')} per user",
         ),
-        ("Feedback deadline", span(facts.deadline)),
+        ("Feedback deadline", span(spec.deadline)),
         (
             "Publication",
-            f"every {facts.tick:g} s at most, {facts.allowance:g} s or more after the rounds behind a menu are closed",
+            f"every {spec.tick:g} s at most, {spec.allowance:g} s or more after the rounds behind a menu are closed",
         ),
         (
             "Contexts",
-            ", ".join(f"{name} ({len(values)} categories)" for name, values in facts.contexts.items())
+            ", ".join(f"{name} ({len(values)} categories)" for name, values in spec.contexts.items())
             or "none",
         ),
         ("Retired", ", ".join(sorted(view.retired)) or "none"),
@@ -241,10 +242,10 @@ def _made_with(view: PlacementView, now: float) -> Html:
 
 
 def _rules(view: PlacementView) -> list[str]:
-    facts = view.facts
-    result = [f"slot {slot + 1} always shows {name}" for slot, name in facts.pinned.items()]
-    result += [f"at most {most} of {worded(names)}" for names, most in facts.caps]
-    return result + (["users may exclude items"] if facts.exclusions else [])
+    spec = view.spec
+    result = [f"slot {slot + 1} always shows {name}" for slot, name in spec.pinned.items()]
+    result += [f"at most {most} of {worded(names)}" for names, most in spec.caps]
+    return result + (["users may exclude items"] if spec.exclusions else [])
 
 
 def _said(body: Any) -> Html:

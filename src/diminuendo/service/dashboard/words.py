@@ -1,4 +1,4 @@
-"""Numbers and times as people read them."""
+"""Numbers and times as users read them."""
 
 from __future__ import annotations
 

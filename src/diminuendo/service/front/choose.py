@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from diminuendo.service.front import stand_ins
-from diminuendo.service.front.stand_ins import Excluded
+from diminuendo.service.front import backfill
+from diminuendo.service.front.backfill import Excluded
 from diminuendo.service.records import Lists, PublicMenu
 
 Slate = tuple[int, ...]
@@ -28,7 +28,7 @@ class Chooser:
     def __init__(self, menu: PublicMenu, names: Sequence[str], hidden: bool, sampled: bool = False) -> None:
         """`names`: the shop's, of its items. `hidden`: slates are hers alone, and no chance is said.
 
-        `sampled`: some people are outside of a public sample. Where slates are dealt they see another one than those
+        `sampled`: some users are outside of a public sample. Where slates are dealt they see another one than those
         inside, and their chances would depend on a lease that they have no part in: none is said then, of anybody.
         """
         self.menu = menu
@@ -55,7 +55,7 @@ class Chooser:
         menu = self.menu
         if menu.kind == "random":
             assert menu.lists is not None
-            result = stand_ins.drawn(menu.lists, menu.slots)
+            result = backfill.drawn(menu.lists, menu.slots)
         else:
             result = menu.slates[self.row(number, type_)]
         return self._without(result, type_, excluded) if excluded else result
@@ -103,7 +103,7 @@ class Chooser:
         return Bag(self, first, end)
 
     def chances(self, first: int, end: int, group: int) -> list[float]:
-        """Of each round of a lease, with what chance it shows what it shows to people of a group."""
+        """Of each round of a lease, with what chance it shows what it shows to users of a group."""
         menu, low, high = self.menu, first - self.menu.first, end - self.menu.first
         deck = menu.shown if menu.kind == "rounds" else menu.decks[group]
         left: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Contexts at the front end: from what is known of a person to the number of her type, as streams/contexts.py says."""
+"""Contexts at the front end: from what is known of a user to the number of her type, as streams/contexts.py says."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Types:
         return bool(self._columns)
 
     def of(self, context: Any) -> int:
-        """The type of one person. A public context that is not listed is refused; a private one never is."""
+        """The type of one user. A public context that is not listed is refused; a private one never is."""
         values = self._by_column(context)
         if values is None:
             if not self._private:

@@ -40,12 +40,12 @@ class Front:
     def __init__(self, store: Store, tokens: Tokens, names: Names, name: str, log: Log) -> None:
         self.store, self.name, self.log = store, name, log
         self.by_name: dict[str, Placement] = {}
-        self.sang_at: float | None = None
+        self.heartbeat_at: float | None = None
         """When a canary was last stored, by the store's clock."""
         self.looked = False
         """Whether there ever was a look at the store; without, nothing is known of any placement."""
         self.watch = StoreWatch(log, front=name)
-        self._sung = float("-inf")  # the same as `sang_at`, by this process's clock
+        self._sung = float("-inf")  # the same as `heartbeat_at`, by this process's clock
         self._offset: float | None = None
         self._since, self._known = 0.0, 0  # menus of before are known, and placements up to that number
         self._looking = Lock()
@@ -91,7 +91,7 @@ class Front:
         before = {name: place.in_effect() for name, place in self.by_name.items()}
         try:
             await self.ask(self._look)
-        except Exception as error:  # people are shown what is known
+        except Exception as error:  # users are shown what is known
             self.watch.failed("look", error)
         else:
             self.looked = True
@@ -151,14 +151,14 @@ class Front:
         forgotten the last note was restored meanwhile: rounds of it were shown before, and nothing more of it is shown.
         """
         noted = (await self.ask(self.store.beats)).get(self.name, (0.0, ""))[0]
-        if self.sang_at is not None and noted < self.sang_at:
+        if self.heartbeat_at is not None and noted < self.heartbeat_at:
             for place in self.by_name.values():
                 place.went_back = True
         seen = {place.name: (result[0].version, result[1].menu.head) for place, result in self._seen()}
         row = AnswerRow(NO_PLACEMENT, int.from_bytes(self.name.encode()[-7:]), os.urandom(CANARY_BYTES))
         await self.writer.keep((row,))
         began = time.monotonic()
-        self.sang_at = await self.ask(self.store.beat, self.name, msgspec.json.encode(seen).decode())
+        self.heartbeat_at = await self.ask(self.store.beat, self.name, msgspec.json.encode(seen).decode())
         self._sung = began
         self.watch.well("canary")
 
@@ -175,8 +175,8 @@ class Front:
     @property
     def unwell(self) -> str:
         """Why answers cannot be stored now, as far as is known, in words of a closed list; empty where they can."""
-        late = time.monotonic() > self._sung + SUNG_WITHIN
-        return self.watch.why or (reasons.NO_PROBE if late else "")
+        delay = time.monotonic() > self._sung + SUNG_WITHIN
+        return self.watch.why or (reasons.NO_PROBE if delay else "")
 
     @property
     def spent(self) -> dict[str, tuple[float, ...]]:

@@ -23,7 +23,7 @@ MOST, FEWEST_AHEAD = 500, 8
 """Rounds of a lease at most; a lease is fetched ahead where the last one was at least as large as this."""
 AHEAD = 0.5
 """The next lease is fetched once no more than this share of the last one is left."""
-PATIENCE = 0.25
+FEEDBACK_WINDOW = 0.25
 """Seconds: whoever needs a lease that is not there waits for it until this long after it was asked for. So a store that
 hangs holds up the first, and nobody who comes later: nor a request for hundreds, each of which would wait. Whoever has
 a name waits as long to be counted."""
@@ -49,7 +49,7 @@ class Taken:
             timespec="milliseconds"
         )
         self.waiting = 0
-        """People who are being counted: what became of their rounds is not known yet."""
+        """Users who are being counted: what became of their rounds is not known yet."""
         self._silent: list[int] = []
         self._types: list[int] = []
 
@@ -122,13 +122,13 @@ class Rounds:
 
     async def wait(self, wanted: int = 1) -> Taken | None:
         """A lease with a round left, fetched if need be; None where none can be had soon."""
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + FEEDBACK_WINDOW
         self._waiting += wanted
         try:
             while (taken := self.current()) is None:
                 now = time.monotonic()
                 asking = self._asking or self._ask(now)
-                left = min(until, self._asked + PATIENCE) - now
+                left = min(until, self._asked + FEEDBACK_WINDOW) - now
                 if asking is None or left <= 0:
                     return None
                 await asyncio.wait({asking}, timeout=left)
@@ -211,7 +211,7 @@ class Rounds:
         report = None if over is None else over.report(self._types)
         try:
             lease, chooser = await loop.run_in_executor(self._pool, self._leased, count, report)
-        except Exception as error:  # whatever is wrong with the store, people are shown fillers
+        except Exception as error:  # whatever is wrong with the store, users are shown fillers
             self._failed(error)
             if over is not None:
                 self._ended.appendleft(over)

@@ -1,4 +1,4 @@
-"""Names of people become 16 bytes, by a hash with a key that is not in the store: a copy of it tells no names."""
+"""Names of users become 16 bytes, by a hash with a key that is not in the store: a copy of it tells no names."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Names:
             raise InvalidInput("Names are hashed with a key of 32 bytes, such as secrets.token_bytes(32).")
         self._key = key
 
-    def of(self, person: str) -> bytes:
-        """What stands for a person, however the letters of her name were put together."""
+    def of(self, user_id: str) -> bytes:
+        """What stands for a user, however the letters of her name were put together."""
         return blake2b(
-            normalize("NFC", person).encode(), key=self._key, digest_size=16, person=PURPOSE
+            normalize("NFC", user_id).encode(), key=self._key, digest_size=16, person=PURPOSE
         ).digest()
 
     def request(self, key: str) -> bytes:

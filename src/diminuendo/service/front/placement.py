@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
+from diminuendo.service.front.backfill import Excluded
 from diminuendo.service.front.choose import Chooser
 from diminuendo.service.front.contexts import Types
 from diminuendo.service.front.leases import Rounds
-from diminuendo.service.front.stand_ins import Excluded
-from diminuendo.service.records import PlacementFacts, PublicMenu
+from diminuendo.service.records import PlacementSpec, PublicMenu
 from diminuendo.service.seal import Sealer
 from diminuendo.service.store import Lease, MenuRow, PlacementRow, Store
 
@@ -44,9 +44,9 @@ class Placement:
     ) -> None:
         """`clock`: what the store's clock says, or a little less. `failed`: told of leases that could not be had."""
         self.number, self.name, self.row = row.number, row.name, row
-        self.facts = msgspec.json.decode(row.facts, type=PlacementFacts)
-        self.items = {name: number for number, name in enumerate(self.facts.items)}
-        self.types = Types(self.facts.contexts, self.facts.private_contexts)
+        self.spec = msgspec.json.decode(row.spec, type=PlacementSpec)
+        self.items = {name: number for number, name in enumerate(self.spec.items)}
+        self.types = Types(self.spec.contexts, self.spec.private_contexts)
         self.went_back = False
         """Whether the store was seen in an older state than before: it was restored, and nothing of it is shown."""
         self.before: Placement | None = None
@@ -57,8 +57,8 @@ class Placement:
         self._menus: list[tuple[MenuRow, Chooser]] = []
         self._sealer: tuple[str, Sealer] | None = None
         self._highest, self._looked = 0, -math.inf
-        types = bool(self.types) and not self.facts.private_contexts
-        self.rounds = Rounds(store, row.number, self.facts.deadline, types, self._find, pool, failed)
+        types = bool(self.types) and not self.spec.private_contexts
+        self.rounds = Rounds(store, row.number, self.spec.deadline, types, self._find, pool, failed)
 
     def refresh(self) -> None:
         """Look for new menus."""
@@ -69,7 +69,7 @@ class Placement:
                 if menu.seal and (self._sealer is None or self._sealer[0] != menu.seal):
                     number, key = menu.seal.split(":")
                     self._sealer = menu.seal, Sealer(bytes.fromhex(key), int(number))
-                chooser = Chooser(menu, self.facts.items, self.facts.hidden, self.facts.sample > 1)
+                chooser = Chooser(menu, self.spec.items, self.spec.hidden, self.spec.sample > 1)
                 self._menus = [*self._menus, (row, chooser)]
                 old = [each for each in self._menus if each[0].effective_at <= self._clock()][:-KEPT]
                 self._menus = self._menus[len(old) :]

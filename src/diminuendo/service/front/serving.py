@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from diminuendo.errors import StoreUnavailable
+from diminuendo.service.front.backfill import Excluded
 from diminuendo.service.front.choose import FEW, Chooser, Slate
-from diminuendo.service.front.leases import PATIENCE
+from diminuendo.service.front.leases import FEEDBACK_WINDOW
 from diminuendo.service.front.names import Names
 from diminuendo.service.front.placement import Placement
-from diminuendo.service.front.stand_ins import Excluded
 from diminuendo.service.front.tokens import NO_ROUND, Tokens
 from diminuendo.service.front.writer import Writer
 from diminuendo.service.records import Said, Shown
@@ -53,7 +53,7 @@ class NotReady(Exception):
 
 
 class Serving:
-    """Decides for people and takes what they say."""
+    """Decides for users and takes what they say."""
 
     def __init__(self, tokens: Tokens, names: Names, writer: Writer) -> None:
         self._tokens, self._names, self.writer = tokens, names, writer
@@ -64,7 +64,7 @@ class Serving:
         self, place: Placement, type_: int, excluded: Collection[int], wanted: int = 1
     ) -> Decision:
         """For somebody without a name. No call of the store, but for one lease in hundreds."""
-        if not in_sample(place.facts.sample):
+        if not in_sample(place.spec.sample):
             return await self._outside(place, type_, excluded)
         taken = place.rounds.current() or await place.rounds.wait(wanted)
         if taken is None:
@@ -77,7 +77,7 @@ class Serving:
         return Decision(chooser.written(slate), chance, self._tokens.seal(shown), taken.answer_before)
 
     async def decide_for(
-        self, place: Placement, person: str, key: str, type_: int, excluded: Collection[int]
+        self, place: Placement, user_id: str, key: str, type_: int, excluded: Collection[int]
     ) -> Decision:
         """For somebody with a name: her visit is counted, durably, before she is shown anything. Where the store does
         not do that soon, she is shown a filler: it may wait for a connection that is dead for much longer.
@@ -86,7 +86,7 @@ class Serving:
         lease is shown to nobody. Where that deadline is not known here she is shown a filler. With a public sample it
         has a coin of its own, and where that falls otherwise, she said nothing in her round.
         """
-        if not in_sample(place.facts.sample):
+        if not in_sample(place.spec.sample):
             return await self._outside(place, type_, excluded)
         taken = place.rounds.current() or await place.rounds.wait()
         if taken is None:
@@ -94,11 +94,15 @@ class Serving:
         number, chooser = taken.take(type_), taken.chooser
         chance = taken.bag.chance(number, type_)
         visit = VisitRow(
-            place.number, self._names.of(person), place.facts.visits, number, self._names.request(key)
+            place.number,
+            self._names.of(user_id),
+            place.spec.max_rounds_per_user,
+            number,
+            self._names.request(key),
         )
         taken.waiting += 1
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(FEEDBACK_WINDOW):
                 (counted,) = await self.writer.keep((), (visit,))
         except (StoreUnavailable, TimeoutError):  # she may be counted, and answer yet: it is not silent
             return await self._filler(place, type_, excluded)
@@ -157,7 +161,7 @@ class Serving:
     ) -> Decision:
         place.decisions += 1
         shown = Shown(place.number, NO_ROUND, chooser.menu.version, False, slate, type_)
-        until = datetime.fromtimestamp(time.time() + place.facts.deadline, UTC).isoformat(
+        until = datetime.fromtimestamp(time.time() + place.spec.deadline, UTC).isoformat(
             timespec="milliseconds"
         )
         return Decision(chooser.written(slate), chance, self._tokens.seal(shown), until)
@@ -187,8 +191,8 @@ class Serving:
         number = place.number if shown.counts else NO_PLACEMENT
         return [AnswerRow(number, max(0, shown.round), sealed, arrived)]
 
-    def person(self, name: str) -> bytes:
-        """What stands for a person in the store."""
+    def user_id(self, name: str) -> bytes:
+        """What stands for a user in the store."""
         return self._names.of(name)
 
 

@@ -1,6 +1,6 @@
 """Tokens: what was shown, sealed with a key of the front ends, to come back with the answer.
 
-Where contexts are private or people exclude items the slate in a token is hers alone, so tokens are sealed and not only
+Where contexts are private or users exclude items the slate in a token is hers alone, so tokens are sealed and not only
 signed. A token is as long as the slots of its placement ask for, whatever is in it, and has one spelling.
 
 Format     number of the key 1, nonce 24, box: MAC 16, placement 4, round 8, version 4, counts 1, type 4, slots 4 each;
@@ -27,7 +27,7 @@ from diminuendo.service.records import Shown
 
 NO_ROUND = -1
 """The round of a filler."""
-KEY_BYTES, NONCE_BYTES, BOX_BYTES, FACTS_BYTES = 32, 24, 16, 21
+KEY_BYTES, NONCE_BYTES, BOX_BYTES, SPEC_BYTES = 32, 24, 16, 21
 MOST_SLOTS = 10_000
 SPELLING = re.compile(r"(?:[A-Za-z0-9_-]{4})+")
 PURPOSE = b"diminuendo shown"
@@ -70,14 +70,14 @@ class Tokens:
         if SPELLING.fullmatch(token):
             given = urlsafe_b64decode(token)
             key = self._keys.get(given[0])
-            if key is not None and len(given) >= 1 + NONCE_BYTES + BOX_BYTES + FACTS_BYTES:
+            if key is not None and len(given) >= 1 + NONCE_BYTES + BOX_BYTES + SPEC_BYTES:
                 try:
                     said = crypto_secretbox_open(given[1 + NONCE_BYTES :], given[1 : 1 + NONCE_BYTES], key)
                 except CryptoError:
                     pass
                 else:
-                    facts = layout((len(said) - FACTS_BYTES) // 4).unpack(said)
-                    placement, number, version, counts, type_, *slate = facts
+                    spec = layout((len(said) - SPEC_BYTES) // 4).unpack(said)
+                    placement, number, version, counts, type_, *slate = spec
                     return Shown(placement, number, version, counts, tuple(slate), type_)
         raise InvalidToken("None of the keys that are here sealed this token.") from None
 
@@ -87,5 +87,5 @@ def layout(slots: int) -> Struct:
     """How a row of that many slots lies in a token."""
     if slots > MOST_SLOTS:
         raise InvalidInput(f"A token holds at most {MOST_SLOTS:,} slots; got {slots:,}.")
-    size = 1 + NONCE_BYTES + BOX_BYTES + FACTS_BYTES + 4 * slots
+    size = 1 + NONCE_BYTES + BOX_BYTES + SPEC_BYTES + 4 * slots
     return Struct(f">IqI?I{slots}i{-size % 3}x")

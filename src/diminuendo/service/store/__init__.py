@@ -14,7 +14,7 @@ erasures do not move it: where a wall clock is set back, it goes on from what is
 Answers are stored in groups, so how long one waits to be stored depends on who else answers. Hence an answer has the
 time at which it arrived, as long as it is stored within `STORED_WITHIN`: whoever settles rounds waits for so long.
 
-How long a trainer takes depends on what people said, so what it writes is shown at public times and not before. A menu
+How long a trainer takes depends on what users said, so what it writes is shown at public times and not before. A menu
 is shown once it is in effect, and with it all lines that its population's ledger had when it was published, and what
 was released on them. A line that no menu shows, since whoever wrote it was killed or its placement has failed, is shown
 at the beginning of the second day after it was written. `ledger` and books without an epoch keep to that; whoever reads
@@ -56,8 +56,8 @@ class PlacementRow:
     number: int
     name: str
     population: str
-    facts: bytes
-    """PlacementFacts as JSON."""
+    spec: bytes
+    """PlacementSpec as JSON."""
     made_at: float
 
 
@@ -98,9 +98,9 @@ class VisitRow:
     """One round of somebody who has a name, to be counted before her slate is shown."""
 
     placement: int
-    person: bytes
+    user_id: bytes
     """What stands for her: 16 bytes, made with a key that is not in the store."""
-    visits: int
+    max_rounds_per_user: int
     """How many rounds of hers count."""
     round: int
     key: bytes = b""
@@ -200,7 +200,7 @@ class Store(Protocol):
 
     # Public facts, by operators.
 
-    def add_population(self, name: str, facts: bytes) -> None:
+    def add_population(self, name: str, spec: bytes) -> None:
         """A new population; refused where there is one of that name."""
         ...
 
@@ -208,7 +208,7 @@ class Store(Protocol):
         """By name, the facts of each."""
         ...
 
-    def add_placement(self, name: str, population: str, facts: bytes) -> int:
+    def add_placement(self, name: str, population: str, spec: bytes) -> int:
         """A new placement of a population, and its number; refused where there is one of that name."""
         ...
 
@@ -277,7 +277,7 @@ class Store(Protocol):
         """Answers to these rounds are gone, and none is taken any more: a tombstone stays."""
         ...
 
-    def erase_person(self, placement: int, person: bytes) -> None:
+    def erase_user(self, placement: int, user_id: bytes) -> None:
         """As `erase`, for the rounds of somebody who has a name: those that count, and her last one. Which they are is
         told to nobody; how often she came stays counted."""
         ...

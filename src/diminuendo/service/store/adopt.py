@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from diminuendo.service.records import ItemsChanged, PlacementFacts, read
+from diminuendo.service.records import ItemsChanged, PlacementSpec, read
 from diminuendo.service.store.led import CLOSED, STEP, is_closed
 
 Script = Generator[tuple[str, tuple[Any, ...]], list[Any], list[str]]
@@ -67,8 +67,8 @@ def adoption(at: float) -> Script:
                 (name,),
             )
         ):
-            placement, placed, its_facts = row
-            yield from _replaced(placement, placed, its_facts, name, old, number, at)
+            placement, placed, its_spec = row
+            yield from _replaced(placement, placed, its_spec, name, old, number, at)
         for table in ("ledger", "releases"):
             yield f"UPDATE {{s}}{table} SET population = $1 WHERE population = $2", (old, name)
         yield "UPDATE {s}trainers SET epoch = epoch + $1, name = '' WHERE population = $2", (_step(), name)
@@ -83,11 +83,11 @@ def adoption(at: float) -> Script:
 
 
 def _replaced(
-    placement: int, name: str, facts: bytes, population: str, old: str, number: int, at: float
+    placement: int, name: str, spec: bytes, population: str, old: str, number: int, at: float
 ) -> Script:
     """One placement of a population that is closed, and the new one."""
-    known = read(PlacementFacts, facts)
-    its = facts if known is None else msgspec.json.encode(msgspec.structs.replace(known, population=old))
+    known = read(PlacementSpec, spec)
+    its = spec if known is None else msgspec.json.encode(msgspec.structs.replace(known, population=old))
     yield (
         "UPDATE {s}placements SET name = $1, population = $2, facts = $3 WHERE number = $4",
         (f"{name}{CLOSED}{number}", old, its, placement),
@@ -102,7 +102,7 @@ def _replaced(
     yield "DELETE FROM {s}beats WHERE name = $1", (f"placement {name}",)
     ((new,),) = yield (
         "INSERT INTO {s}placements (name, population, facts, made_at) VALUES ($1, $2, $3, $4) RETURNING number",
-        (name, population, facts, at),
+        (name, population, spec, at),
     )
     yield "INSERT INTO {s}counters (placement) VALUES ($1)", (new,)
     retired = set[str]()

@@ -23,7 +23,7 @@ class Rows(Protocol):
     """
 
     place: str
-    """Where they are, for people to read."""
+    """Where they are, for users to read."""
 
     def lines(self) -> list[bytes]:
         """All lines, in order."""

@@ -18,8 +18,8 @@ LONGEST_LEASE = 60
 PART = 2**19
 """Bytes of a snapshot that are written at a time."""
 
-PERSON = 16
-"""Bytes that stand for a person."""
+USER_ID = 16
+"""Bytes that stand for a user_id."""
 
 
 def is_number(*given: object) -> bool:
@@ -40,8 +40,8 @@ def arrived(row: AnswerRow, now: float) -> float:
 
 def is_visit(row: VisitRow) -> bool:
     """Whether it is somebody's visit."""
-    whole = is_number(row.placement, row.round, row.visits) and isinstance(row.key, bytes)
-    return whole and isinstance(row.person, bytes) and len(row.person) == PERSON
+    whole = is_number(row.placement, row.round, row.max_rounds_per_user) and isinstance(row.key, bytes)
+    return whole and isinstance(row.user_id, bytes) and len(row.user_id) == USER_ID
 
 
 def check_lease(count: int, seconds: float) -> None:

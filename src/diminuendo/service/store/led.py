@@ -47,7 +47,7 @@ class Led(NamedTuple):
             raise LedgerDamaged(
                 f"The ledger of population {self.population!r} has not line {self.lines} as this trainer knows it: the "
                 "store was put back to an older state while it ran, and what was drawn since is lost. Nothing more is "
-                "drawn. Put the newest one back; or begin new populations, with a new store, for people to come."
+                "drawn. Put the newest one back; or begin new populations, with a new store, for users to come."
             )
 
 

@@ -33,7 +33,7 @@ COPIED = {
     "allowed": "placement, version, past, effective_at",
     "leases": "placement, first, past, version, at, expires_at, report, reported_at",
     "answers": "placement, round, at, sealed",
-    "visits": "placement, person, rounds, last, key",
+    "visits": "placement, user_id, rounds, last, key",
     "snapshot_parts": "placement, version, part, sealed",
     "trainer_keys": "placement, number, sealed",
     "ledger": "population, seq, line, at",
@@ -43,7 +43,7 @@ COPIED = {
 PUBLISHED = (
     "WHERE version = (SELECT max(version) FROM menus WHERE menus.placement = snapshot_parts.placement)"
 )
-BYTES = {"facts", "body", "digest", "reply", "report", "sealed", "person", "key of visits", "line of ledger"}
+BYTES = {"spec", "body", "digest", "reply", "report", "sealed", "user_id", "key of visits", "line of ledger"}
 NUMBERED = (("populations", "number"), ("placements", "number"), ("events", "seq"))
 BEGIN = "BEGIN; SET LOCAL synchronous_commit = on"
 LONGEST = 86_400.0

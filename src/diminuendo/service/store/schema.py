@@ -1,8 +1,8 @@
 """The tables of the SQLite store.
 
-What people said is sealed (`answers.sealed`, `snapshot_parts.sealed`), keys of the trainer are (`trainer_keys.sealed`),
-and whoever has a name is a keyed hash (`visits.person`): these columns are opaque. Private as well is which rows
-`answers` and `visits` have, and how long a snapshot is: that somebody answered, and which rounds are one person's.
+What users said is sealed (`answers.sealed`, `snapshot_parts.sealed`), keys of the trainer are (`trainer_keys.sealed`),
+and whoever has a name is a keyed hash (`visits.user_id`): these columns are opaque. Private as well is which rows
+`answers` and `visits` have, and how long a snapshot is: that somebody answered, and which rounds are one user_id's.
 Private, too, is *when* a trainer has written: menus to come, and lines and releases that no menu in effect shows, are
 inside the wall until then. Everything else is public.
 """
@@ -95,11 +95,11 @@ CREATE TABLE answers (
 ) WITHOUT ROWID;
 CREATE TABLE visits (
     placement INTEGER NOT NULL REFERENCES placements,
-    person BLOB NOT NULL,                  -- opaque
+    user_id BLOB NOT NULL,                  -- opaque
     rounds TEXT NOT NULL,                  -- those that count, as JSON
     last INTEGER NOT NULL,                 -- her last round, counted or not ...
     key BLOB NOT NULL,                     -- ... and what the client called its request
-    PRIMARY KEY (placement, person)
+    PRIMARY KEY (placement, user_id)
 ) WITHOUT ROWID;
 CREATE TABLE snapshot_parts (
     placement INTEGER NOT NULL REFERENCES placements,

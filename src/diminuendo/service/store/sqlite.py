@@ -70,11 +70,11 @@ class SqliteStore:
 
     # Public facts, by operators.
 
-    def add_population(self, name: str, facts: bytes) -> None:
+    def add_population(self, name: str, spec: bytes) -> None:
         """A new population."""
         with self._file.writing():
             if not self._file.execute(
-                "INSERT OR IGNORE INTO populations (name, facts) VALUES (?, ?)", name, facts
+                "INSERT OR IGNORE INTO populations (name, facts) VALUES (?, ?)", name, spec
             ):
                 raise InvalidInput(f"There is a population {name!r} already; give this one another name.")
 
@@ -82,7 +82,7 @@ class SqliteStore:
         """By name, the facts of each."""
         return dict(self._file.rows("SELECT name, facts FROM populations ORDER BY number"))
 
-    def add_placement(self, name: str, population: str, facts: bytes) -> int:
+    def add_placement(self, name: str, population: str, spec: bytes) -> int:
         """A new placement of a population, and its number."""
         with self._file.writing() as at:
             if self._file.rows("SELECT 1 FROM placements WHERE name = ?", name):
@@ -90,7 +90,7 @@ class SqliteStore:
             self._check_population(population)
             ((number,),) = self._file.rows(
                 "INSERT INTO placements (name, population, facts, made_at) VALUES (?, ?, ?, ?) RETURNING number",
-                *(name, population, facts, at),
+                *(name, population, spec, at),
             )
             self._file.execute("INSERT INTO counters (placement) VALUES (?)", number)
             return int(number)
@@ -243,10 +243,10 @@ class SqliteStore:
         if not any(changed):
             self._file.pad(1)
 
-    def erase_person(self, placement: int, person: bytes) -> None:
+    def erase_user(self, placement: int, user_id: bytes) -> None:
         """As `erase`, for the rounds of somebody who has a name."""
         with self._file.writing(public=False) as at:
-            self._erase(placement, self._visits.rounds_of(placement, person), at)
+            self._erase(placement, self._visits.rounds_of(placement, user_id), at)
 
     # The trainer.
 

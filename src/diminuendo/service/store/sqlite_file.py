@@ -24,7 +24,7 @@ from diminuendo.service.store.adopt import Script
 from diminuendo.service.store.led import Led
 from diminuendo.service.store.schema import APPLICATION, STEPS, statements
 
-PATIENCE = 5.0
+FEEDBACK_WINDOW = 5.0
 """Seconds for which one process waits until another has written."""
 
 SETTINGS = (
@@ -73,7 +73,11 @@ class SqliteFile:
         except OSError as error:
             raise InvalidInput(f"Cannot open {path}: {error.strerror}.") from error
         self._db = sqlite3.connect(
-            self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=256
+            self.path,
+            timeout=FEEDBACK_WINDOW,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
         )
         try:
             with self._alone():
@@ -164,7 +168,7 @@ class SqliteFile:
 
     def _begin(self) -> None:
         """Be the one who writes; patiently."""
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + FEEDBACK_WINDOW
         self._db.execute("PRAGMA busy_timeout = 0")
         try:
             while True:
@@ -176,7 +180,7 @@ class SqliteFile:
                         raise
                 time.sleep(AGAIN)
         finally:
-            self._db.execute(f"PRAGMA busy_timeout = {1000 * PATIENCE:.0f}")
+            self._db.execute(f"PRAGMA busy_timeout = {1000 * FEEDBACK_WINDOW:.0f}")
 
     @contextmanager
     def gently(self) -> Iterator[None]:

@@ -25,26 +25,26 @@ class SqliteVisits:
         ):
             self._file.pad(1)
             return Counted(False, visit.round)
-        who = "placement = ? AND person = ?"
+        who = "placement = ? AND user_id = ?"
         result = self._file.rows(
-            f"SELECT rounds, last, key FROM visits WHERE {who}", visit.placement, visit.person
+            f"SELECT rounds, last, key FROM visits WHERE {who}", visit.placement, visit.user_id
         )
         rounds, last, key = (json.loads(result[0][0]), *result[0][1:]) if result else ([], -1, b"")
         before = last if visit.key and visit.key == key else visit.round
         if before in (*rounds, last):
             self._file.pad(1)
             return Counted(before in rounds, before)
-        if counts := len(rounds) < visit.visits:
+        if counts := len(rounds) < visit.max_rounds_per_user:
             rounds.append(visit.round)
         self._file.execute(
-            "INSERT OR REPLACE INTO visits (placement, person, rounds, last, key) VALUES (?, ?, ?, ?, ?)",
-            *(visit.placement, visit.person, json.dumps(rounds), visit.round, visit.key),
+            "INSERT OR REPLACE INTO visits (placement, user_id, rounds, last, key) VALUES (?, ?, ?, ?, ?)",
+            *(visit.placement, visit.user_id, json.dumps(rounds), visit.round, visit.key),
         )
         return Counted(counts, visit.round)
 
-    def rounds_of(self, placement: int, person: bytes) -> list[int]:
+    def rounds_of(self, placement: int, user_id: bytes) -> list[int]:
         """Her rounds: those that count, and her last one."""
         result = self._file.rows(
-            "SELECT rounds, last FROM visits WHERE placement = ? AND person = ?", placement, person
+            "SELECT rounds, last FROM visits WHERE placement = ? AND user_id = ?", placement, user_id
         )
         return sorted({*json.loads(result[0][0]), result[0][1]}) if result else []

@@ -1,1 +1,1 @@
-"""Trainer: the process that reads what people said. It pays, draws and publishes; front ends never wait for it."""
+"""Trainer: the process that reads what users said. It pays, draws and publishes; front ends never wait for it."""

@@ -1,4 +1,4 @@
-"""What people said, opened and checked: what is no answer to its round counts as nothing, and raises nothing."""
+"""What users said, opened and checked: what is no answer to its round counts as nothing, and raises nothing."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ import msgspec
 import numpy as np
 import scipy
 
-from diminuendo.objectives import FAMILIES, Family, person
-from diminuendo.service.records import PlacementFacts, Said, Shown
+from diminuendo.objectives import FAMILIES, Family
+from diminuendo.objectives.user import user
+from diminuendo.service.records import PlacementSpec, Said, Shown
 from diminuendo.service.store import AnswerRow
 from diminuendo.service.trainer.keys import Keys
-from diminuendo.streams.people import People
+from diminuendo.streams.users import Users
 from diminuendo.types import EMPTY_SLOT, Items
 
 
 class Answers(NamedTuple):
-    """Answers as `Elsewhere.answered` takes them."""
+    """Answers as `RemoteRounds.answered` takes them."""
 
     rounds: list[int]
     rows: Items
     types: list[int]
-    said: Sequence[Any] | People
+    said: Sequence[Any] | Users
 
 
 class AnswerReader:
     """Opens the answers of one placement."""
 
-    def __init__(self, placement: int, facts: PlacementFacts, keys: Keys) -> None:
-        self._placement, self._facts, self._keys = placement, facts, keys
+    def __init__(self, placement: int, spec: PlacementSpec, keys: Keys) -> None:
+        self._placement, self._spec, self._keys = placement, spec, keys
         self._decode = msgspec.msgpack.Decoder(Said).decode
-        self._family = FAMILIES[facts.objective]() if facts.feedback == "full" else None
+        self._family = FAMILIES[spec.objective]() if spec.feedback == "full" else None
 
     def read(self, rows: Iterable[AnswerRow]) -> Answers:
         """All of these that can be read."""
@@ -42,7 +43,7 @@ class AnswerReader:
     def answers(self, opened: Iterable[Said]) -> Answers:
         """All of these that are answers."""
         result = [(said.shown, answer) for said in opened for answer in self._answer(said)]
-        slots = self._facts.slots
+        slots = self._spec.slots
         shown: list[Shown] = [each for each, _ in result]
         return Answers(
             [each.round for each in shown],
@@ -50,7 +51,7 @@ class AnswerReader:
             [each.type for each in shown],
             [answer for _, answer in result]
             if self._family is None
-            else self._people([each for _, each in result]),
+            else self._users([each for _, each in result]),
         )
 
     def _opened(self, row: AnswerRow) -> Said | None:
@@ -62,15 +63,15 @@ class AnswerReader:
         if said is None or not said.shown.counts:
             return None
         shown = said.shown
-        whole = len(shown.slate) == self._facts.slots and all(-1 <= item < 2**31 for item in shown.slate)
+        whole = len(shown.slate) == self._spec.slots and all(-1 <= item < 2**31 for item in shown.slate)
         here = shown.placement == self._placement and shown.round == row.round
         return said if here and whole and 0 <= shown.type < 2**31 else None
 
     def _answer(self, said: Said) -> list[Any]:
         """What she said, alone in a list; nothing where it is none, or of another kind."""
-        feedback, row = self._facts.feedback, said.shown.slate
+        feedback, row = self._spec.feedback, said.shown.slate
         if feedback == "bandit":
-            return [] if said.payoff is None or math.isnan(said.payoff) else [said.payoff]
+            return [] if said.reward is None or math.isnan(said.reward) else [said.reward]
         if feedback == "click":
             if said.click is None:
                 return [None]
@@ -79,27 +80,27 @@ class AnswerReader:
         return [said.wants] if said.wants is not None and self._can_want(said.wants) else []
 
     def _can_want(self, wants: dict[int, float]) -> bool:
-        most = len(self._facts.items)
+        most = len(self._spec.items)
         if not all(0 <= item < most and 0.0 <= worth <= 1.0 for item, worth in wants.items()):
             return False
         assert self._family is not None
         return self._family.name == "noisy-or" or _accepted(self._family, wants, most)
 
-    def _people(self, wants: list[dict[int, float]]) -> People:
+    def _users(self, wants: list[dict[int, float]]) -> Users:
         """All of them in one table."""
         assert self._family is not None
         ordered = [sorted(each.items()) for each in wants]
         starts = np.cumsum([0, *map(len, ordered)])
         items = np.array([item for each in ordered for item, _ in each], dtype=np.int64)
         worth = np.array([worth for each in ordered for _, worth in each], dtype=np.float64)
-        shape = (len(wants), len(self._facts.items))
-        return People(self._family, scipy.sparse.csr_array((worth, items, starts), shape=shape), shape[1])
+        shape = (len(wants), len(self._spec.items))
+        return Users(self._family, scipy.sparse.csr_array((worth, items, starts), shape=shape), shape[1])
 
 
 def _accepted(family: Family, wants: dict[int, float], n_items: int) -> bool:
-    """Whether the family takes such a person: one that it refuses must not take others along."""
+    """Whether the family takes such a user: one that it refuses must not take others along."""
     try:
-        person(family, wants, n_items)
+        user(family, wants, n_items)
     except Exception:
         return False
     return True

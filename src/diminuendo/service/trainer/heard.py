@@ -1,4 +1,4 @@
-"""How many people answer, about: for operators who ask whether answers arrive. Published with noise, and paid for.
+"""How many users answer, about: for operators who ask whether answers arrive. Published with noise, and paid for.
 
 Who answers is as private as what she says, so it is not counted in the open. Where a placement sets a part of its
 population's budget aside (`heard`), everybody who answers adds one to a sum, which is published a few times
@@ -14,7 +14,7 @@ from diminuendo.learners.base.frame import LONGEST
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.service.records import HeardNote, PlacementFacts
+from diminuendo.service.records import HeardNote, PlacementSpec
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import Schedule, equal, geometric
@@ -27,11 +27,11 @@ TIMES, FIRST, GROWTH = 24, 256, 1.5
 class Heard:
     """The sum of one placement; nothing at all where no budget was set aside for it."""
 
-    def __init__(self, facts: PlacementFacts, ledger: Ledger) -> None:
+    def __init__(self, spec: PlacementSpec, ledger: Ledger) -> None:
         self._sum: PrivateSum | None = None
-        if facts.heard:
+        if spec.heard:
             self._sum = PrivateSum(
-                1, schedule=_schedule(facts.rounds), cost=ledger.budget.share(facts.heard), ledger=ledger,
+                1, schedule=_schedule(spec.rounds), cost=ledger.budget.share(spec.heard), ledger=ledger,
                 clip=Clip("l1" if ledger.budget.delta == 0 else "l2", ticks=1), name="heard",
             )  # fmt: skip
 
@@ -68,5 +68,5 @@ class Heard:
         return [] if self._sum is None else [self._sum.event]
 
 
-def _schedule(people: int | None) -> Schedule:
-    return equal(people, min(people, TIMES)) if people else geometric(LONGEST, FIRST, GROWTH)
+def _schedule(users: int | None) -> Schedule:
+    return equal(users, min(users, TIMES)) if users else geometric(LONGEST, FIRST, GROWTH)

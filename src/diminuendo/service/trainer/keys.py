@@ -6,7 +6,7 @@ thrown away, and what backups hold of its time is gone as well. A key that is lo
 count as nothing.
 
 In the trainer's folder lies, of each population, the head that its ledger had when something was published last. A
-store that was put back to an older state does not contain it, and is refused: it would draw again what people have
+store that was put back to an older state does not contain it, and is refused: it would draw again what users have
 seen.
 """
 
@@ -33,7 +33,7 @@ from nacl.bindings import (
 
 from diminuendo.errors import InvalidInput, Superseded
 from diminuendo.privacy.books.durable import replaced
-from diminuendo.service.trainer.halves import FolderHalves, Halves
+from diminuendo.service.trainer.private_keys import FolderKeys, PrivateKeys
 
 HEAD, FRONT = 4, 4 + crypto_box_PUBLICKEYBYTES
 """What is sealed begins with the number of the key and, of an answer, the public key of the front end; then a nonce."""
@@ -55,10 +55,10 @@ class Key(NamedTuple):
 class Keys:
     """The keys of placements, and heads of ledgers in a folder that is not in the store."""
 
-    def __init__(self, folder: str | Path, halves: Halves | None = None) -> None:
-        """`halves`: where secret halves lie; in that folder too, where nothing is said."""
+    def __init__(self, folder: str | Path, private_keys: PrivateKeys | None = None) -> None:
+        """`private_keys`: where secret halves lie; in that folder too, where nothing is said."""
         self._folder = Path(folder)
-        self._halves: Halves = FolderHalves(self._folder) if halves is None else halves
+        self._private_keys: PrivateKeys = FolderKeys(self._folder) if private_keys is None else private_keys
         self._agreed: dict[tuple[int, bytes], bytes] = {}
 
     def __repr__(self) -> str:
@@ -68,17 +68,17 @@ class Keys:
         """One more key of a placement; durable when this returns, so that it may be published."""
         public, secret = crypto_box_keypair()
         number = secrets.randbelow(2**32)
-        self._halves.put(placement, number, secret)
+        self._private_keys.put(placement, number, secret)
         return Key(number, public)
 
     def of(self, placement: int) -> set[int]:
         """The numbers of a placement's keys."""
-        return self._halves.numbers(placement)
+        return self._private_keys.numbers(placement)
 
     def drop(self, placement: int, *numbers: int) -> None:
         """Throw keys away. One that is not there any more is no mistake."""
         if numbers:
-            self._halves.drop(placement, numbers)
+            self._private_keys.drop(placement, numbers)
             self._agreed.clear()
 
     def open(self, placement: int, sealed: bytes) -> bytes | None:
@@ -86,7 +86,7 @@ class Keys:
         try:
             front = bytes(sealed[:FRONT])
             if (shared := self._agreed.get((placement, front))) is None:
-                secret = self._halves.get(placement, *unpack(">I", front[:HEAD]))
+                secret = self._private_keys.get(placement, *unpack(">I", front[:HEAD]))
                 shared = crypto_box_beforenm(front[HEAD:], secret)
                 if len(self._agreed) >= AGREED:
                     self._agreed.clear()
@@ -147,5 +147,5 @@ class Keys:
             ) from error
 
     def _own(self, placement: int, number: int) -> bytes:
-        secret = self._halves.get(placement, number)
+        secret = self._private_keys.get(placement, number)
         return hashlib.blake2b(secret, digest_size=32, person=b"snapshot").digest()

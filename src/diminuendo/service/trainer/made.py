@@ -9,74 +9,75 @@ from typing import Any
 
 from diminuendo.learners import budget_for, entry_for, make
 from diminuendo.learners.base.engines import Engine
+from diminuendo.learners.base.feedback_window import FeedbackWindow
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.base.setting import Setting
 from diminuendo.offline.rules import SlateRules
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import Coins
-from diminuendo.service.records import LEASE_HOLDS, LEASE_LASTS, PlacementFacts, PopulationFacts
+from diminuendo.randomness.sources import RandomSource
+from diminuendo.service.records import LEASE_HOLDS, LEASE_LASTS, PlacementSpec, PopulationSpec
 from diminuendo.service.store import STORED_WITHIN
 from diminuendo.streams.contexts import Contexts
 
 BEHIND = 10.0
-"""Seconds: leases that are out and a trainer that is busy together take no longer, or people are shown fillers."""
+"""Seconds: leases that are out and a trainer that is busy together take no longer, or users are shown fillers."""
 UNKNOWN = 1_000_000
 """Rounds that learners are chosen for where nobody knows how many there will be."""
 
 
-def in_flight(facts: PlacementFacts) -> int:
+def in_flight(spec: PlacementSpec) -> int:
     """How many rounds may be handed out and not settled: as many as are expected at most."""
-    lasts = facts.deadline + facts.allowance + facts.tick + BEHIND
-    return max(16, math.ceil(facts.per_second / facts.sample * lasts))
+    lasts = spec.deadline + spec.allowance + spec.tick + BEHIND
+    return max(16, math.ceil(spec.per_second / spec.sample * lasts))
 
 
-def usually_in_flight(facts: PlacementFacts) -> int:
+def expected_pending_in_flight(spec: PlacementSpec) -> int:
     """How many are, where all goes well: from when a lease is asked for until what is made of it is shown."""
-    lasts = LEASE_HOLDS + LEASE_LASTS + facts.deadline + STORED_WITHIN + facts.allowance + facts.tick
-    return min(in_flight(facts), math.ceil(facts.per_second / facts.sample * lasts))
+    lasts = LEASE_HOLDS + LEASE_LASTS + spec.deadline + STORED_WITHIN + spec.allowance + spec.tick
+    return min(in_flight(spec), math.ceil(spec.per_second / spec.sample * lasts))
 
 
-def asked(facts: PlacementFacts, clock: Callable[[], float]) -> tuple[str, Setting, dict[str, Any]]:
+def asked(spec: PlacementSpec, clock: Callable[[], float]) -> tuple[str, Setting, dict[str, Any]]:
     """What `make` and `budget_for` are asked for. Of a sample, the learner is made for its rounds alone: the coins are
     thrown where rounds are handed out (front/serving.py)."""
-    number = {name: item for item, name in enumerate(facts.items)}
-    pinned = {slot: number[name] for slot, name in facts.pinned.items()}
-    caps = [([number[name] for name in names], most) for names, most in facts.caps]
-    patience = Patience(
-        seconds=facts.deadline, in_flight=in_flight(facts), usually=usually_in_flight(facts),
-        answering=facts.answering, clock=clock,
+    number = {name: item for item, name in enumerate(spec.items)}
+    pinned = {slot: number[name] for slot, name in spec.pinned.items()}
+    caps = [([number[name] for name in names], most) for names, most in spec.caps]
+    feedback_window = FeedbackWindow(
+        seconds=spec.deadline, in_flight=in_flight(spec), expected_pending=expected_pending_in_flight(spec),
+        response_rate=spec.response_rate, clock=clock,
     )  # fmt: skip
     setting = Setting(
-        len(facts.items), facts.slots, facts.rounds or UNKNOWN, facts.feedback, facts.epsilon, facts.delta,
-        facts.visits, patience, Contexts(facts.contexts, private=facts.private_contexts) if facts.contexts else None,
-        SlateRules(pinned=pinned, caps=caps) if pinned or caps else None, facts.exclusions,
-        facts.retention,
+        len(spec.items), spec.slots, spec.rounds or UNKNOWN, spec.feedback, spec.epsilon, spec.delta,
+        spec.max_rounds_per_user, feedback_window, Contexts(spec.contexts,
+        private=spec.private_contexts) if spec.contexts else None,
+        SlateRules(pinned=pinned, caps=caps) if pinned or caps else None, spec.exclusions,
+        spec.retention,
     )  # fmt: skip
-    return facts.learner, setting, {} if facts.people else {"horizon": None}
+    return spec.learner, setting, {} if spec.users else {"horizon": None}
 
 
 def made(
-    facts: PlacementFacts,
+    spec: PlacementSpec,
     ledger: Ledger,
     clock: Callable[[], float],
-    coins: Coins | None,
+    rng: RandomSource | None,
     engine: Engine | None = None,
 ) -> Learner:
     """The learner of a placement, as it begins; or begins again, where nothing was published yet.
 
-    `engine`: where people are kept whom it keeps, if it keeps any.
+    `engine`: where users are kept whom it keeps, if it keeps any.
     """
-    name, setting, options = asked(facts, clock)
+    name, setting, options = asked(spec, clock)
     place = engine if entry_for(name, setting).takes_engine else None
-    return make(name, setting, ledger=ledger, coins=coins, engine=place, **options)
+    return make(name, setting, ledger=ledger, rng=rng, engine=place, **options)
 
 
-def budget_of(population: PopulationFacts, first: PlacementFacts) -> Budget:
+def budget_of(population: PopulationSpec, first: PlacementSpec) -> Budget:
     """What the ledger of a population begins with; how it counts, and what it hides, as its first placement needs."""
     name, setting, options = asked(first, lambda: 0.0)
     result = budget_for(name, setting, **options)
     delta = 0.0 if result.accountant == "pure" else population.delta
-    unit = replace(result.unit, rounds=population.visits)
+    unit = replace(result.unit, rounds=population.max_rounds_per_user)
     return replace(result, epsilon=population.epsilon, delta=delta, unit=unit)

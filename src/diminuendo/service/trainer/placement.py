@@ -27,11 +27,11 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners import restore
 from diminuendo.learners.base.engines import Engine
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.elsewhere import Elsewhere
+from diminuendo.learners.remote_rounds import RemoteRounds
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.service.menus import public_menu
-from diminuendo.service.records import HeardNote, ItemsChanged, PlacementFacts, read
+from diminuendo.service.records import HeardNote, ItemsChanged, PlacementSpec, read
 from diminuendo.service.store import (
     STORED_WITHIN,
     Change,
@@ -107,30 +107,30 @@ class Placement:
         keys: Keys,
         ledger: Ledger,
         marks: Marks,
-        coins: Coins | None = None,
+        rng: RandomSource | None = None,
         written: Callable[[], float] | None = None,
         rehearsals: Rehearsals | None = None,
         engine: Engine | None = None,
     ) -> None:
-        """`written`: a time that is written down, before which nothing is written later. `engine`: where people are
+        """`written`: a time that is written down, before which nothing is written later. `engine`: where users are
         kept whom the learner keeps."""
         self._rehearsals = rehearsals or Rehearsals()
         self.number, self._name, self._made_at = row.number, row.name, row.made_at
         self._population = row.population
         self._written = written or partial(store.beat, f"placement {row.name}")
         self._store, self._epoch, self._keys, self._ledger, self._marks = store, epoch, keys, ledger, marks
-        self.facts = msgspec.json.decode(row.facts, type=PlacementFacts)
-        self._reader, self._clock = AnswerReader(row.number, self.facts, keys), Clock()
+        self.spec = msgspec.json.decode(row.spec, type=PlacementSpec)
+        self._reader, self._clock = AnswerReader(row.number, self.spec, keys), Clock()
         self._kept, sealed = Kept(), store.snapshot(row.number)
         if sealed is None:
-            self.learner: Learner = made(self.facts, ledger, self._clock, coins, engine)
+            self.learner: Learner = made(self.spec, ledger, self._clock, rng, engine)
         else:
             plain = zlib.decompress(keys.open_snapshot(row.number, sealed))
             self._kept = msgspec.msgpack.decode(plain, type=Kept)
             self.learner = restore(
-                self._kept.learner, ledger=ledger, coins=coins, clock=self._clock, engine=engine
+                self._kept.learner, ledger=ledger, rng=rng, clock=self._clock, engine=engine
             )
-        self._door, self._heard = Elsewhere(self.learner), Heard(self.facts, ledger)
+        self._door, self._heard = RemoteRounds(self.learner), Heard(self.spec, ledger)
         self._heard.restore(self._kept.heard)
         self._waits = deque[LeaseRow]()  # leases that are registered and not settled
         self._leases, self._events = (
@@ -194,7 +194,7 @@ class Placement:
 
     def _deadline(self, lease: LeaseRow) -> float:
         """Answers to its rounds count that arrived by then."""
-        return lease.expires_at + self.facts.deadline
+        return lease.expires_at + self.spec.deadline
 
     def _times(self) -> tuple[float, float, float]:
         """When the next lease was taken, the next rounds are settled, an operator did something next."""
@@ -218,7 +218,7 @@ class Placement:
         if not self._kept.version:
             self.learner.release()
             self._publish(at)
-            self._rehearsals.once(self.facts, self._reader)
+            self._rehearsals.once(self.spec, self._reader)
         elif at < min(taken, settles):
             self._change(self._events.popleft())
         else:
@@ -303,7 +303,7 @@ class Placement:
             for lease in self._store.leases(self.number, self.learner.rounds):
                 self._register(lease)
         if event.kind == "items":
-            numbers = {name: item for item, name in enumerate(self.facts.items)}
+            numbers = {name: item for item, name in enumerate(self.spec.items)}
             change = read(ItemsChanged, event.body) or ItemsChanged()
             with suppress(InvalidInput):  # of a learner whose items are always the same
                 self.learner.appear([numbers[name] for name in change.appear if name in numbers])
@@ -344,7 +344,7 @@ class Placement:
         self._past = self._limit()
         publication = Publication(
             self.number, msgspec.json.encode(menu), version, menu.first, menu.end, int(self._past),
-            self._planned(at), sealed, settled, self.facts.tick,
+            self._planned(at), sealed, settled, self.spec.tick,
         )  # fmt: skip
         self._keys.note(self._population, menu.head, self._epoch)
         self._marks.reached("sealed")
@@ -364,16 +364,16 @@ class Placement:
 
     def _planned(self, at: float) -> float:
         """When that is seen which follows from what happened at that time: a function of public facts."""
-        return math.ceil((at + self.facts.allowance) / self.facts.tick) * self.facts.tick
+        return math.ceil((at + self.spec.allowance) / self.spec.tick) * self.spec.tick
 
     def _effective(self, at: float) -> float:
         """The same; where that is over, the next tick."""
-        return max(self._planned(at), math.ceil(self._store.now() / self.facts.tick) * self.facts.tick)
+        return max(self._planned(at), math.ceil(self._store.now() / self.spec.tick) * self.spec.tick)
 
     def _limit(self) -> int:
         """No round from this one on may be handed out: by the menu, the horizon, and what memory was made for."""
         menu: Any = self.learner.menu
-        ends = (self._door.settled + in_flight(self.facts), menu.end, self.learner.horizon)
+        ends = (self._door.settled + in_flight(self.spec), menu.end, self.learner.horizon)
         return min(end for end in ends if end is not None)
 
     def _allow(self, at: float) -> None:
@@ -383,6 +383,6 @@ class Placement:
             self._limit(),
             min(end for end in (menu.end, self.learner.horizon, math.inf) if end is not None),
         )
-        if limit >= self._past + max(1, in_flight(self.facts) // 8) or self._past < limit == last:
+        if limit >= self._past + max(1, in_flight(self.spec) // 8) or self._past < limit == last:
             self._store.allow(self._epoch, self.number, limit, self._effective(at))
             self._past = limit

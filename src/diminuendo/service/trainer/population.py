@@ -18,15 +18,15 @@ import msgspec
 from diminuendo.errors import LedgerInUse, Superseded
 from diminuendo.learners.base.engines import Engine
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.service.log import Log
-from diminuendo.service.records import PlacementFacts, PopulationFacts
+from diminuendo.service.records import PlacementSpec, PopulationSpec
 from diminuendo.service.store import PlacementRow, Store
 from diminuendo.service.trainer.agenda import Agenda
-from diminuendo.service.trainer.halves import FolderHalves, StoreHalves
 from diminuendo.service.trainer.keys import Keys
 from diminuendo.service.trainer.made import budget_of
 from diminuendo.service.trainer.placement import Marks, Placement
+from diminuendo.service.trainer.private_keys import FolderKeys, StoreKeys
 from diminuendo.service.trainer.rehearsal import Rehearsals
 from diminuendo.service.trainer.sharing import NOBODY
 from diminuendo.service.trainer.witnesses import Heads, Witnesses
@@ -46,14 +46,14 @@ class Parts:
     masters: dict[bytes, bytes] | None
     """Master keys, where secret halves of keys are in the store."""
     agenda: Agenda
-    coins: Callable[[], Coins | None]
+    rng: Callable[[], RandomSource | None]
     marks: Marks
     log: Log
     rehearsals: Rehearsals
     written: Callable[[], float]
     """A time that is written down, before which nothing is written later."""
     engine: Engine | None = None
-    """Where people are kept whom learners keep; None: in this process."""
+    """Where users are kept whom learners keep; None: in this process."""
 
 
 class Population:
@@ -72,8 +72,8 @@ class Population:
         self._failed: dict[int, tuple[float, float]] = {}  # until when each waits, and how long that was
         self._numbers = set[int]()  # of all that were ever begun
         self._heads = Heads(parts.store, name, epoch)
-        halves = None if parts.masters is None else StoreHalves(parts.store, epoch, parts.masters)
-        self._halves, self._keys = halves, Keys(parts.folder, halves)
+        private_keys = None if parts.masters is None else StoreKeys(parts.store, epoch, parts.masters)
+        self._private_keys, self._keys = private_keys, Keys(parts.folder, private_keys)
 
     def __repr__(self) -> str:
         return f"<Population {self.name}, epoch {self.epoch}>"
@@ -155,8 +155,8 @@ class Population:
     def _of(self, row: PlacementRow) -> Placement:
         if row.number not in self.placements:
             self._numbers.add(row.number)
-            if self._halves is not None:
-                self._halves.take_over(row.number, FolderHalves(self._parts.folder))
+            if self._private_keys is not None:
+                self._private_keys.take_over(row.number, FolderKeys(self._parts.folder))
             ledger, parts = self._opened(row).named(row.name), self._parts
             self.placements[row.number] = Placement(
                 row,
@@ -165,7 +165,7 @@ class Population:
                 self._keys,
                 ledger,
                 parts.marks,
-                parts.coins(),
+                parts.rng(),
                 parts.written,
                 parts.rehearsals,
                 parts.engine,
@@ -177,8 +177,8 @@ class Population:
             store, budget = self._parts.store, None
             books, head = store.books(self.name, self.epoch), self._keys.noted(self.name)
             if not books.lines.read():
-                facts = msgspec.json.decode(store.populations()[self.name], type=PopulationFacts)
-                budget = budget_of(facts, msgspec.json.decode(row.facts, type=PlacementFacts))
+                spec = msgspec.json.decode(store.populations()[self.name], type=PopulationSpec)
+                budget = budget_of(spec, msgspec.json.decode(row.spec, type=PlacementSpec))
             self.ledger = Ledger.on(books, budget, expect=head)
         return self.ledger
 

@@ -1,4 +1,4 @@
-"""A rehearsal: a learner for a few made-up people, with a ledger of its own, so that compiled code is loaded.
+"""A rehearsal: a learner for a few made-up users, with a ledger of its own, so that compiled code is loaded.
 
 That takes a second or two, which the first release of a placement would take longer. It is done when its first menu
 has been published: nobody can have answered by then. Of many placements of one kind the first rehearses for all.
@@ -13,15 +13,15 @@ import msgspec
 import numpy as np
 
 from diminuendo.errors import DiminuendoError
-from diminuendo.learners.elsewhere import Elsewhere
+from diminuendo.learners.remote_rounds import RemoteRounds
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import SeededCoins
-from diminuendo.service.records import PlacementFacts, PopulationFacts, Said, Shown
+from diminuendo.randomness.sources import SeededSource
+from diminuendo.service.records import PlacementSpec, PopulationSpec, Said, Shown
 from diminuendo.service.trainer.answers import AnswerReader
 from diminuendo.service.trainer.made import budget_of, made
 
-PEOPLE, ROUNDS = 2_000, 400
-"""For how many people the learner is made, and how many of them come."""
+USERS, ROUNDS = 2_000, 400
+"""For how many users the learner is made, and how many of them come."""
 
 
 class Rehearsals:
@@ -30,34 +30,34 @@ class Rehearsals:
     def __init__(self) -> None:
         self._done = set[tuple[object, ...]]()
 
-    def once(self, facts: PlacementFacts, reader: AnswerReader) -> None:
+    def once(self, spec: PlacementSpec, reader: AnswerReader) -> None:
         """Rehearse, unless a placement of that kind did."""
         kind = (
-            facts.learner, facts.feedback, facts.objective, facts.delta == 0, facts.people is None,
-            bool(facts.contexts), facts.private_contexts, facts.exclusions, bool(facts.pinned or facts.caps),
+            spec.learner, spec.feedback, spec.objective, spec.delta == 0, spec.users is None,
+            bool(spec.contexts), spec.private_contexts, spec.exclusions, bool(spec.pinned or spec.caps),
         )  # fmt: skip
         if kind not in self._done:
             self._done.add(kind)
-            rehearse(facts, reader)
+            rehearse(spec, reader)
 
 
-def rehearse(facts: PlacementFacts, reader: AnswerReader) -> None:
+def rehearse(spec: PlacementSpec, reader: AnswerReader) -> None:
     """Choose, answer and release once, as the learner of these facts does; what it learns is thrown away."""
     few = msgspec.structs.replace(
-        facts,
-        items=facts.items[: max(2 * facts.slots, 8)],
-        people=PEOPLE,
+        spec,
+        items=spec.items[: max(2 * spec.slots, 8)],
+        users=USERS,
         pinned={},
         caps=(),
         retention=None,
         sample=1,
     )
     now = [0.0]
-    with suppress(DiminuendoError):  # so few items or people are none that it could be made for
-        budget = budget_of(PopulationFacts(facts.epsilon, facts.delta, facts.visits), few)
-        learner = made(few, Ledger(budget), lambda: now[0], SeededCoins(0))
+    with suppress(DiminuendoError):  # so few items or users are none that it could be made for
+        budget = budget_of(PopulationSpec(spec.epsilon, spec.delta, spec.max_rounds_per_user), few)
+        learner = made(few, Ledger(budget), lambda: now[0], SeededSource(0))
         learner.release()
-        door, slate = Elsewhere(learner), tuple(range(few.slots))
+        door, slate = RemoteRounds(learner), tuple(range(few.slots))
         menu: Any = learner.menu
         many = min(ROUNDS, menu.end or ROUNDS)
         door.chosen(many)

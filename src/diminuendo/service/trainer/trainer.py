@@ -18,14 +18,14 @@ from pathlib import Path
 
 from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
 from diminuendo.learners.base.engines import Engine
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.service.log import Log, StoreWatch
-from diminuendo.service.store import NO_BEAT, PlacementRow, Store, put_back
+from diminuendo.service.store import NO_BEAT, PlacementRow, Store, rolled_back
 from diminuendo.service.store.led import is_closed
 from diminuendo.service.trainer.agenda import Agenda
-from diminuendo.service.trainer.halves import read_masters
 from diminuendo.service.trainer.placement import Marks, NoMarks, Placement
 from diminuendo.service.trainer.population import Parts, Population
+from diminuendo.service.trainer.private_keys import read_masters
 from diminuendo.service.trainer.rehearsal import Rehearsals
 from diminuendo.service.trainer.sharing import NOBODY, SILENT, Sharing
 from diminuendo.service.trainer.witnesses import LISTENS, STOPPED, Witnesses
@@ -52,23 +52,23 @@ class Trainer:
         in_store: bool = False,
         instance: str = "",
         listens: float = LISTENS,
-        coins: Callable[[], Coins | None] = lambda: None,
+        rng: Callable[[], RandomSource | None] = lambda: None,
         marks: Marks | None = None,
         log: Log | None = None,
         engine: Engine | None = None,
     ) -> None:
         """`keys`: the folder of its keys, which is not where the store is. `in_store`: whether their secret halves are
         in the store, sealed with a master key that lies in the folder. `instance`: what tells it from others of its
-        name; drawn, unless given. `listens`: seconds from when it leads until it pays for anything. `coins`: for tests.
-        `engine`: where people are kept whom learners keep; without, here."""
+        name; drawn, unless given. `listens`: seconds from when it leads until it pays for anything. `rng`: for tests.
+        `engine`: where users are kept whom learners keep; without, here."""
         self._last = store.beats().get(name, NO_BEAT)  # under its name: it beats on top of that alone
-        put_back.refuse_unknown(store, Path(keys))
+        rolled_back.refuse_unknown(store, Path(keys))
         self._note = f"{WELL} {instance or secrets.token_hex(4)}"
         self._aside, self._says = False, threading.Lock()
         self.name, self._store, self._folder, self._log = name, store, Path(keys), log or Log()
         self._agenda, self._sharing, self._witnesses = Agenda(), Sharing(name), Witnesses()
         self._parts = Parts(
-            store, self._folder, read_masters(self._folder) if in_store else None, self._agenda, coins,
+            store, self._folder, read_masters(self._folder) if in_store else None, self._agenda, rng,
             NoMarks() if marks is None else marks, self._log, Rehearsals(), self._write_time, engine,
         )  # fmt: skip
         self.led: dict[str, Population] = {}
@@ -142,7 +142,7 @@ class Trainer:
         if self._older:
             raise LedgerDamaged(
                 "The store does not know any more when this trainer was well: it was put back while it ran. Put the "
-                "newest one back; or begin new populations, with a new store, for people to come."
+                "newest one back; or begin new populations, with a new store, for users to come."
             )
         if self._aside or not self._beat:
             for each in list(self.led.values()):
@@ -238,7 +238,7 @@ class Trainer:
                 self._log.say("name free", trainer=self.name)
             self._last, self._beat = (at, self._note), at
             try:
-                put_back.note(self._folder, self.name, at)
+                rolled_back.note(self._folder, self.name, at)
             except OSError as error:  # no room for it: then an earlier time is noted, and it is tried again
                 self._log.seldom(error, trainer=self.name)
 
@@ -311,7 +311,7 @@ class Trainer:
             self._agenda.drop(number)
         self._log.say("let go", trainer=self.name, population=population.name)
 
-    # Whether the store is what people have seen.
+    # Whether the store is what users have seen.
 
     def _listens(self, population: Population) -> bool:
         """Whether a front end may not have said yet what it has seen."""

@@ -1,9 +1,9 @@
 """Witnesses: front ends have seen what was published; a store that does not have it was put back to an older state.
 
-Whoever draws on such a store draws again, with other noise, what people have seen. In the note of its beat a front end
+Whoever draws on such a store draws again, with other noise, what users have seen. In the note of its beat a front end
 says which menu of each placement it shows, and the head that the ledger had then. Where one has seen a later menu than
 there is, or a head that is not in the ledger, nothing more is released in that population, and a public note says so.
-The note stays: those who saw it may be gone tomorrow, and what people were shown is not.
+The note stays: those who saw it may be gone tomorrow, and what users were shown is not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LISTENS = 3.0
 silent (front/front.py)."""
 STOPPED = (
     "stopped: front ends have seen what is not in this store. It was put back to an older state, and nothing more is "
-    "released here. Put the newest store back; or begin a new population, for people to come."
+    "released here. Put the newest store back; or begin a new population, for users to come."
 )
 
 Seen = dict[str, tuple[int, str]]

@@ -36,11 +36,11 @@ POINTS = 120
 DECADES = 1e4
 """A logarithmic axis reaches no further down than the largest regret by this."""
 SETTLED = 0.05
-"""The share of rounds before which averages jump with every single person; axes are not scaled to these."""
+"""The share of rounds before which averages jump with every single user; axes are not scaled to these."""
 
 
 class Curves(NamedTuple):
-    """What is drawn over time, in plain numbers: what was earned by the time that `at` people had come."""
+    """What is drawn over time, in plain numbers: what was earned by the time that `at` users had come."""
 
     title: str
     about: str
@@ -50,10 +50,10 @@ class Curves(NamedTuple):
     half: dict[str, list[float]]
     """Half the width of the interval of that mean; not a number for a single run."""
     greedy: float
-    """Payoff per person of greedy in hindsight."""
+    """Reward per user of greedy in hindsight."""
     random: float
     today: float | None = None
-    """Payoff per person of the slate that everybody is shown today, where there is one."""
+    """Reward per user of the slate that everybody is shown today, where there is one."""
 
 
 def curves(simulation: Simulation) -> Curves:
@@ -79,10 +79,10 @@ def curves(simulation: Simulation) -> Curves:
     )
 
 
-def payoff_figure(simulation: Simulation) -> Figure:
-    """Payoff per person so far."""
+def reward_figure(simulation: Simulation) -> Figure:
+    """Reward per user so far."""
     figure, axes = panel()
-    _draw_payoff(axes, curves(simulation))
+    _draw_reward(axes, curves(simulation))
     return figure
 
 
@@ -93,12 +93,12 @@ def regret_figure(simulation: Simulation) -> Figure:
     return figure
 
 
-def plot_payoff(found: Curves, path: Path) -> Path:
-    """Write a picture: left the payoff per person so far, right what was lost to greedy so far."""
+def plot_reward(found: Curves, path: Path) -> Path:
+    """Write a picture: left the reward per user so far, right what was lost to greedy so far."""
     with style():
         figure = Figure(figsize=(2.2 * WIDTH, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2)
-        _draw_payoff(left, found)
+        _draw_reward(left, found)
         _draw_regret(right, found)
         figure.suptitle(found.title, x=0.01, ha="left", fontsize=13)
         figure.supxlabel(found.about, x=0.01, ha="left", fontsize=8.5, color=FAINT)
@@ -115,7 +115,7 @@ def about(simulation: Simulation) -> str:
     return f"Mean of {seeds} runs; band: its 95 % interval (Student's t).{asked}"
 
 
-def _draw_payoff(axes: Axes, found: Curves) -> None:
+def _draw_reward(axes: Axes, found: Curves) -> None:
     at, settled = np.array(found.at), int(SETTLED * len(found.at))
     bands = {name: (mean / at, half / at) for name, (mean, half) in _bands(found).items()}
     means, ends = _draw(axes, at, bands)
@@ -132,7 +132,7 @@ def _draw_regret(axes: Axes, found: Curves) -> None:
     at, settled = np.array(found.at), int(SETTLED * len(found.at))
     lost = {name: (found.greedy * at - mean, half) for name, (mean, half) in _bands(found).items()}
     logarithmic = len(at) > 2 and all((mean[settled:] > 0).all() for mean, _ in lost.values())
-    first = 1 if logarithmic else 0  # one person alone would take up half of a logarithmic axis
+    first = 1 if logarithmic else 0  # one user alone would take up half of a logarithmic axis
     means, ends = _draw(
         axes, at[first:], {name: (mean[first:], half[first:]) for name, (mean, half) in lost.items()}
     )

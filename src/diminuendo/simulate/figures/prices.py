@@ -24,7 +24,7 @@ class PriceCurve(NamedTuple):
     """What was asked for."""
     epsilons: list[float]
     losses: list[list[float]]
-    """For each epsilon, and each run, the part of greedy's payoff that is lost."""
+    """For each epsilon, and each run, the part of greedy's reward that is lost."""
     random_loss: float
 
 
@@ -43,7 +43,7 @@ def price_curve(found: Plan) -> PriceCurve:
 
 
 def plot_prices(found: PriceCurve, path: Path) -> Path:
-    """Write a PNG, SVG or PDF: the part of greedy's payoff that is lost, for every epsilon of the plan."""
+    """Write a PNG, SVG or PDF: the part of greedy's reward that is lost, for every epsilon of the plan."""
     epsilons, runs = np.array(found.epsilons), 100 * np.array(found.losses)
     losses, chance = runs.mean(axis=1), 100 * found.random_loss
     figure = Figure(figsize=(7.5, 4.6), layout="constrained")

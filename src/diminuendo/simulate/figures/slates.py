@@ -1,4 +1,4 @@
-"""Slates over time: which items were shown to how many of the people who came then, learner by learner."""
+"""Slates over time: which items were shown to how many of the users who came then, learner by learner."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def chosen_items(simulation: Simulation, runs: Sequence[Result]) -> list[int]:
 
 
 def slates_figure(simulation: Simulation, run: Result, items: Sequence[int]) -> Figure:
-    """One run: rows are items, columns stretches of rounds; darker: shown to more of the people."""
+    """One run: rows are items, columns stretches of rounds; darker: shown to more of the users."""
     figure, axes = panel(1.25 + 0.235 * len(items))
     grid = shares_of(run, items)
     blues = colormaps["Blues"].with_extremes(bad=NOT_KEPT)

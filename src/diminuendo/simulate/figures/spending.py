@@ -71,8 +71,8 @@ def varies(records: Spending) -> bool:
 
 def average(record: dict[str, Any]) -> float:
     """What the average round was charged."""
-    people: Floats = np.diff(np.array(record["until"], dtype=np.float64), prepend=0.0)
-    return float(people @ np.array(record["shares"]) / people.sum())
+    users: Floats = np.diff(np.array(record["until"], dtype=np.float64), prepend=0.0)
+    return float(users @ np.array(record["shares"]) / users.sum())
 
 
 def _paint(number: int) -> dict[str, Any]:

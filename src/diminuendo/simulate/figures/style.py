@@ -1,6 +1,6 @@
 """How pictures look: one colour, marker and line for each learner, names at the ends of lines, no text taken for maths.
 
-Colours are those of Okabe and Ito (2008), which people with any colour vision can tell apart; and no picture speaks by
+Colours are those of Okabe and Ito (2008), which users with any colour vision can tell apart; and no picture speaks by
 colour alone. Figures are narrow, one panel each, so that their words can still be read on a phone.
 """
 

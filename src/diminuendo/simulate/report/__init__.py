@@ -1,4 +1,4 @@
-"""The report: what simulations found, as one page for people. It is not private, and says so.
+"""The report: what simulations found, as one page for users. It is not private, and says so.
 
 `write_report` writes `report.html`, which holds everything it shows, and the figures as PNG, SVG and PDF beside it.
 """

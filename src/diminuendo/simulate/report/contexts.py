@@ -1,6 +1,6 @@
-"""What a report says where something was known of people: what that is worth, and what each type was shown.
+"""What a report says where something was known of users: what that is worth, and what each type was shown.
 
-Whatever comes from data goes through `escaped`. Payoffs for each type are for evaluation, as all of the report.
+Whatever comes from data goes through `escaped`. Rewards for each type are for evaluation, as all of the report.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from diminuendo.simulate.result import Result, Simulation
 from diminuendo.simulate.table import BY_TYPE, SHUFFLED, mean_and_band, share_of, worth_of_contexts
 
 MOST_ROWS = 20
-"""Values of a column, and slates, in a table: those of most people."""
+"""Values of a column, and slates, in a table: those of most users."""
 MOST_NAMED = 4
 """Types that are named where several are shown the same."""
 USES = {
@@ -31,7 +31,7 @@ PRIVATE = (
 
 
 def contexts_section(simulation: Simulation) -> str:
-    """A part of the section of one simulation; nothing where nothing was known of people."""
+    """A part of the section of one simulation; nothing where nothing was known of users."""
     known = simulation.contexts
     if known is None:
         return ""
@@ -42,7 +42,7 @@ def contexts_section(simulation: Simulation) -> str:
     compared = table(caption, columns, _compared(simulation), words=[len(columns) - 1])
     return (
         f"<h3>What contexts are worth</h3><p>{escaped(said)}</p><p>{escaped(worth_of_contexts(simulation))}</p>"
-        f"{compared}{_payoffs(simulation)}{''.join(_slates(simulation))}"
+        f"{compared}{_rewards(simulation)}{''.join(_slates(simulation))}"
     )
 
 
@@ -66,8 +66,8 @@ def _compared(simulation: Simulation) -> Iterator[list[str]]:
         yield [name, *cells, USES[runs[0].contexts["use"]]]
 
 
-def _payoffs(simulation: Simulation) -> str:
-    """What people of each value earned, of hindsight and of all learners that promise something, per person."""
+def _rewards(simulation: Simulation) -> str:
+    """What users of each value earned, of hindsight and of all learners that promise something, per user."""
     groups = {
         name: runs
         for name, runs in simulation.by_learner(simulation.middle_epsilon).items()
@@ -81,13 +81,13 @@ def _payoffs(simulation: Simulation) -> str:
         if seen[value["column"]] > MOST_ROWS:
             continue
         means = [
-            sum(run.contexts["values"][number]["payoff"] for run in runs) / len(runs)
+            sum(run.contexts["values"][number]["reward"] for run in runs) / len(runs)
             for runs in groups.values()
         ]
         column = "" if len(known.columns) == 1 else f"{value['column']} "
         named = "not known" if value["value"] is None else value["value"]
         cells = (f"{mean:.3f}" for mean in means)
-        rows.append([f"{column}{named}", f"{value['people']:,}", f"{value['greedy']:.3f}", *cells])
+        rows.append([f"{column}{named}", f"{value['users']:,}", f"{value['greedy']:.3f}", *cells])
     asked = "" if simulation.middle_epsilon is None else f" at epsilon {simulation.middle_epsilon:g}"
     most = f", for the {MOST_ROWS} categories of most users" if max(seen.values()) > MOST_ROWS else ""
     return table(f"Reward per user{asked}{most}.", ["category", "users", "greedy by context", *groups], rows)
@@ -109,9 +109,9 @@ def _slate_table(simulation: Simulation, name: str, run: Result) -> str:
     lines = []
     for slate, some in list(kinds.items())[:MOST_ROWS]:
         items = "; ".join(_item(simulation, item, plain=item in common) for item in slate)
-        people = sum(kind["people"] for kind in some)
+        users = sum(kind["users"] for kind in some)
         lines.append(
-            f'<tr><th scope="row">{escaped(_joined(some))}</th><td>{people:,}</td><td class="words">{items}</td></tr>'
+            f'<tr><th scope="row">{escaped(_joined(some))}</th><td>{users:,}</td><td class="words">{items}</td></tr>'
         )
     asked = "" if simulation.middle_epsilon is None else f" at epsilon {simulation.middle_epsilon:g}"
     caption = f"What {name} shows at the end of its first run{asked}, for the contexts of most users."

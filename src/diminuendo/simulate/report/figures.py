@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from diminuendo.simulate.figures.earned import about, payoff_figure, price_figure, regret_figure
+from diminuendo.simulate.figures.earned import about, price_figure, regret_figure, reward_figure
 from diminuendo.simulate.figures.hits import hits_figure
 from diminuendo.simulate.figures.seeds import seeds_figure
 from diminuendo.simulate.figures.slates import MARK, chosen_items, label, shares_of, slates_figure
@@ -74,7 +74,7 @@ def _hits(simulation: Simulation) -> DrawnPlate:
 
 def _over_time(simulation: Simulation) -> DrawnPlate:
     runs = simulation.by_learner(simulation.middle_epsilon).items()
-    final = ", ".join(f"{name} {np.mean([run.mean_payoff for run in group]):.3f}" for name, group in runs)
+    final = ", ".join(f"{name} {np.mean([run.mean_reward for run in group]):.3f}" for name, group in runs)
     lost = ", ".join(
         f"{name} {np.mean([run.regret_to_greedy * run.rounds for run in group]):,.0f}" for name, group in runs
     )
@@ -85,7 +85,7 @@ def _over_time(simulation: Simulation) -> DrawnPlate:
     )
     seen = f"Reward per user against users so far. At the end: {final}; greedy {greedy:.3f}."
     seen_lost = f"Regret to hindsight greedy against users so far. At the end: {lost}."
-    pictures = [("payoff", seen, payoff_figure(simulation)), ("regret", seen_lost, regret_figure(simulation))]
+    pictures = [("reward", seen, reward_figure(simulation)), ("regret", seen_lost, regret_figure(simulation))]
     return "Over time", caption, pictures
 
 
@@ -146,12 +146,10 @@ def _budget(simulation: Simulation) -> DrawnPlate:
 
 def _whole(simulation: Simulation) -> str:
     """What charges of one round are shares of."""
-    visits = simulation.results[0].visits
-    if visits == 1:
+    max_rounds_per_user = simulation.results[0].max_rounds_per_user
+    if max_rounds_per_user == 1:
         return "the budget asked for"
-    return (
-        f"what one round of a user may cost; up to {visits:,} rounds of one user share the budget asked for"
-    )
+    return f"what one round of a user may cost; up to {max_rounds_per_user:,} rounds of one user share it"
 
 
 def _slates(simulation: Simulation) -> DrawnPlate:

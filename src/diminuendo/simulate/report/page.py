@@ -104,7 +104,7 @@ def lead(simulation: Simulation) -> str:
         f"({stream['objective']}). {CAME_BACK[simulation.feedback]} {len(groups)} learners did the choosing, "
         f"{seeds} {'time' if seeds == 1 else 'times'} each"
         + (f", at epsilon {asked}." if asked else ".")
-        + (" Pictures and means count every round as a user." if "people" in stream else "")
+        + (" Pictures and means count every round as a user." if "users" in stream else "")
         + (f" {rules_said(simulation)}" if simulation.rules else "")
         + (f" Context of each user: {simulation.contexts.said}." if simulation.contexts else "")
     )
@@ -136,7 +136,7 @@ def answer(simulation: Simulation) -> str:
 
 
 def in_a_day(simulation: Simulation) -> str:
-    """What is earned in a day, in numbers; nothing where nobody said how many people come."""
+    """What is earned in a day, in numbers; nothing where nobody said how many users come."""
     day = simulation.per_day
     return "" if day is None else table(f"The same {day.hits} in numbers.", *hits_table(simulation, day))
 
@@ -181,7 +181,8 @@ def _who(run: Result) -> str:
 
 
 def _quoted(run: Result) -> str:
-    return f"<blockquote><p>{escaped(guarantee_sentence(run.guarantee, visits=run.visits))}</p></blockquote>"
+    sentence = guarantee_sentence(run.guarantee, max_rounds_per_user=run.max_rounds_per_user)
+    return f"<blockquote><p>{escaped(sentence)}</p></blockquote>"
 
 
 def _other_epsilons(simulation: Simulation, name: str, middle: float | None) -> Iterable[str]:

@@ -120,7 +120,7 @@ def _give_or_take(half: float) -> str:
 
 def seeded_note(guarantee: Mapping[str, Any]) -> str:
     """What must be said beside the sentence where the coins were seeded, as in every simulation; otherwise nothing."""
-    if guarantee["secure_coins"] or not guarantee["epsilon"]:
+    if guarantee["secure_rng"] or not guarantee["epsilon"]:
         return ""
     return (
         "The runs of this report were seeded, so that they can be repeated; whoever knows the seed can undo the noise. "
@@ -145,12 +145,12 @@ def command(simulation: Simulation) -> str:
     if private:
         words += ["--epsilon", ",".join(map(_written, simulation.epsilons))]
         words += ["--delta", _written(private[0].asked_delta or 0.0)]
-    if first.visits > 1:
-        words += ["--visits", str(first.visits)]
-    if first.late != str(AT_ONCE):
-        words += ["--late", first.late]
-    if first.answering < 1:
-        words += ["--answering", _written(first.answering)]
+    if first.max_rounds_per_user > 1:
+        words += ["--max-rounds-per-user", str(first.max_rounds_per_user)]
+    if first.delay != str(AT_ONCE):
+        words += ["--delay", first.delay]
+    if first.response_rate < 1:
+        words += ["--response-rate", _written(first.response_rate)]
     if simulation.retention is not None:
         words += ["--retention", str(simulation.retention)]
     if simulation.sample > 1:
@@ -165,7 +165,7 @@ def command(simulation: Simulation) -> str:
     if simulation.today is not None:
         words += ["--today", joined(simulation.today.slate, stream.get("labels"))]
     if simulation.per_day is not None:
-        words += ["--per-day", _written(simulation.per_day.people)]
+        words += ["--per-day", _written(simulation.per_day.users)]
         words += [] if simulation.per_day.hits == HITS else ["--hits", simulation.per_day.hits]
     words += ["--seeds", str(len({run.seed for run in simulation.results}))]
     for origin in outsiders(simulation):
@@ -174,7 +174,7 @@ def command(simulation: Simulation) -> str:
 
 
 def outsiders(simulation: Simulation) -> list[Origin]:
-    """The plugins that its learners, its people and their objective came from."""
+    """The plugins that its learners, its users and their objective came from."""
     stream = simulation.stream
     result = [BUILTIN.origins.get(stream["name"]), FAMILIES.origins.get(stream["objective"])]
     result += [LEARNERS.origins.get(options_in(run.played_by)[0]) for run in simulation.results]

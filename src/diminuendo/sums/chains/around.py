@@ -1,6 +1,6 @@
 r"""One release around a slate: what each item would add to it, and what each shown item keeps others from adding.
 
-For a public slate of a_1 .. a_k every person enters with one vector of k + 1 parts:
+For a public slate of a_1 .. a_k every user enters with one vector of k + 1 parts:
 
     rest     R(x) = g(x | slate)
     keeps    D_i(x) = g(x | slate without a_i) - g(x | slate)
@@ -20,25 +20,25 @@ from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.sums.chains.people.participants import Participants
 from diminuendo.sums.chains.release import OtherChain
+from diminuendo.sums.chains.users.participants import Participants
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
 
 class AroundRelease:
-    """One release over a frozen set of people, of what they say around a slate. Drawn as a whole, once."""
+    """One release over a frozen set of users, of what they say around a slate. Drawn as a whole, once."""
 
     __getstate__ = refuse_copies
 
     def __init__(
         self,
-        people: Participants,
+        users: Participants,
         slate: Ints,
         paid: Paid,
         sigma: float,
         factors: Floats,
     ) -> None:
-        self._people, self._n_items, self._paid = people, len(factors), paid
+        self._users, self._n_items, self._paid = users, len(factors), paid
         self.slate, self.sigma, self.factors = slate, sigma, factors
 
     def __repr__(self) -> str:
@@ -51,7 +51,7 @@ class AroundRelease:
         """
         shape = (len(self.slate) + 1, self._n_items)
         # Users are queried before the ledger is held: functions may take their time, and others use it too.
-        total = None if self._paid.has("around") else self._people.around(self.slate)
+        total = None if self._paid.has("around") else self._users.around(self.slate)
 
         def draw() -> Ints:
             assert total is not None

@@ -1,10 +1,10 @@
 """What is published of each value of each column, besides a chain or an around: sums in cells, and counts.
 
-Where people have contexts (streams/contexts.py), a release may tell apart what people of each value of a column say of
-items by themselves: a *cell* is a value and an item. All cells are published, also those that nobody is in. A person is
+Where users have contexts (streams/contexts.py), a release may tell apart what users of each value of a column say of
+items by themselves: a *cell* is a value and an item. All cells are published, also those that nobody is in. A user is
 in one value of each column, so a whole column costs what the singles of everybody together cost, however many values it
-has; also where her value is as private as her answer, because a release is charged as if a person's two versions
-touched different numbers anyway (docs/maths/contexts.md, Theorem X1). Where values are private, how many people have
+has; also where her value is as private as her answer, because a release is charged as if a user's two versions
+touched different numbers anyway (docs/maths/contexts.md, Theorem X1). Where values are private, how many users have
 each is published with noise too.
 """
 
@@ -22,7 +22,7 @@ from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.chains.cost import shared_deviations
 from diminuendo.sums.chains.focus import SHARES, checked_weights
-from diminuendo.sums.chains.people.participants import Participants
+from diminuendo.sums.chains.users.participants import Participants
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Ints
 
@@ -33,7 +33,7 @@ class ValueColumn(NamedTuple):
     size: int
     """How many values it has."""
     of_type: Ints
-    """The value of each type of people; -1: not known, and in no cell."""
+    """The value of each type of users; -1: not known, and in no cell."""
 
 
 class SharedFocus(NamedTuple):
@@ -51,7 +51,7 @@ class SharedFocus(NamedTuple):
     cells: tuple[int, ...]
     """Into the cells of each column."""
     counts: tuple[int, ...]
-    """Into how many people have each value of each column."""
+    """Into how many users have each value of each column."""
 
     def kept(self, paid: Paid, secret: SecretRandomness) -> SharedFocus:
         """This focus, kept with a release that was paid for; or the one that was kept with it before a crash."""
@@ -99,20 +99,20 @@ def deviations(
 
 
 class CellRelease:
-    """The cells and the counts of one release over a frozen set of people. Each column is drawn as a whole, once."""
+    """The cells and the counts of one release over a frozen set of users. Each column is drawn as a whole, once."""
 
     __getstate__ = refuse_copies
 
     def __init__(
         self,
-        people: Participants,
+        users: Participants,
         columns: Sequence[ValueColumn],
         clip: Clip,
         paid: Paid,
         apart: Deviations,
         n_items: int,
     ) -> None:
-        self._people, self._columns, self._paid = people, columns, paid
+        self._users, self._columns, self._paid = users, columns, paid
         self.deviations, self.limit, self._n_items = apart, clip.limit, n_items
 
     def __repr__(self) -> str:
@@ -124,7 +124,7 @@ class CellRelease:
         if np.isinf(sigma):
             return None
         part, shape = f"cells{column:04d}", (size, self._n_items)
-        total = None if self._paid.has(part) else self._people.sums((), of_type, size)
+        total = None if self._paid.has(part) else self._users.sums((), of_type, size)
 
         def draw() -> Ints:
             assert total is not None
@@ -133,13 +133,13 @@ class CellRelease:
         return self._paid.once(part, draw, secret).reshape(shape)
 
     def counts(self, column: int, secret: SecretRandomness) -> Ints | None:
-        """For each value the sum of weights of its people, in ticks, with noise; None where it has no share."""
+        """For each value the sum of weights of its users, in ticks, with noise; None where it has no share."""
         sigma, (size, of_type) = self.deviations.counts[column], self._columns[column]
         if np.isinf(sigma):
             return None
 
         part = f"counts{column:04d}"
-        total = None if self._paid.has(part) else self._people.counts(of_type, size, self.limit)
+        total = None if self._paid.has(part) else self._users.counts(of_type, size, self.limit)
 
         def draw() -> Ints:
             assert total is not None

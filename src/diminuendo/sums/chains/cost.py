@@ -1,7 +1,7 @@
 """What one release of a chain costs: computed here and nowhere else, in fractions, for plans and for charges alike.
 
-A release asks everybody for singles, and then for rows and a rest that add up to them. People of batch j enter with a
-whole weight, so they pay weight^2 times what one person of weight 1 pays: squared shifts over squared deviations of
+A release asks everybody for singles, and then for rows and a rest that add up to them. Users of batch j enter with a
+whole weight, so they pay weight^2 times what one user of weight 1 pays: squared shifts over squared deviations of
 the noise (docs/maths/sums.md, Theorems S4 and S6).
 """
 
@@ -22,16 +22,16 @@ from diminuendo.sums.schedule import Schedule
 
 
 def squared_shifts(n_items: int, clip: Clip) -> tuple[int, int]:
-    """By how much two people can differ, squares added up: in singles, and in all rows of a chain with its rest.
+    """By how much two users can differ, squares added up: in singles, and in all rows of a chain with its rest.
 
-    Rows of one entry add up to no more than its singles, but two people may lose at different steps.
+    Rows of one entry add up to no more than its singles, but two users may lose at different steps.
     """
     largest = n_items * clip.largest**2
     return clip.sensitivity_squared(n_items), 2 * min(clip.limit**2, largest)
 
 
 def cost_of_one(shifts: Sequence[int], sigmas: Sequence[float]) -> Fraction:
-    """What a person of weight 1 pays for numbers that shift so under noise of these deviations."""
+    """What a user of weight 1 pays for numbers that shift so under noise of these deviations."""
     exact = [Fraction(noise.checked_scale(sigma, "sigma")) for sigma in sigmas]
     return sum((shift / sigma**2 for shift, sigma in zip(shifts, exact, strict=True)), Fraction(0))
 
@@ -45,7 +45,7 @@ def deviation_for(cost: Fraction, shift: int) -> float:
 
 
 def partition(name: str, schedule: Schedule) -> str:
-    """How a ledger calls the batches of a schedule. Those of another one have other people in them: they add up."""
+    """How a ledger calls the batches of a schedule. Those of another one have other users in them: they add up."""
     return f"{name} {hashlib.sha256(repr(schedule.ends).encode()).hexdigest()[:16]}"
 
 
@@ -88,7 +88,7 @@ def asked_from(ledger: Ledger, name: str, number: int) -> int | None:
 def release_cost(
     weights: Iterable[int], shifts: Sequence[int], sigmas: Sequence[float], partition: str
 ) -> NormalColumns:
-    """What people of each batch, who enter with weights[batch], pay for numbers that shift so under such noise.
+    """What users of each batch, who enter with weights[batch], pay for numbers that shift so under such noise.
 
     `shifts`: squared, as from `squared_shifts`; `sigmas`: the deviation of the noise on each of them.
     """

@@ -2,7 +2,7 @@
 
 Whoever wants many things is clipped, so each of her wishes counts little; where only a few items can still be picked,
 her wishes among the others drown them. The weights multiply what she says of each item by a share of 1, anew at every
-release, and then she is clipped: what is said of items in focus counts more, of others less. And where people want few
+release, and then she is clipped: what is said of items in focus counts more, of others less. And where users want few
 things, what is lost when items join says little, and singles may have more of what a release costs. Both are functions
 of what was published before, so they cost nothing (docs/maths/overlap.md, Theorem F1). They are kept with the release,
 before anything of it is drawn; whoever reads what is published divides by the weights again.
@@ -84,15 +84,15 @@ def clip_focused(
     ticks: Ints,
     scales: Floats,
 ) -> None:
-    """Everybody's values, times the factors of their items, clipped; `scales`: by what each person was multiplied.
+    """Everybody's values, times the factors of their items, clipped; `scales`: by what each user was multiplied.
 
-    People may lie in the midst of others: ticks begin with the first of them.
+    Users may lie in the midst of others: ticks begin with the first of them.
     """
     base = starts[0]
-    for person in range(len(starts) - 1):
-        low, size = starts[person], starts[person + 1] - starts[person]
+    for user in range(len(starts) - 1):
+        low, size = starts[user], starts[user + 1] - starts[user]
         for j in range(size):
             row[j] = factors[items[low + j]] * values[low + j]
-        scales[person] = clip_row(rule, row, 0, size, scratch)
+        scales[user] = clip_row(rule, row, 0, size, scratch)
         for j in range(size):
             ticks[low - base + j] = scratch[j]

@@ -12,8 +12,8 @@ from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.sums.chains.people.participants import Chain, Participants
 from diminuendo.sums.chains.sets_by_type import no_items
+from diminuendo.sums.chains.users.participants import Chain, Participants
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
 
@@ -45,17 +45,17 @@ class Joined(NamedTuple):
     items: Ints
     """The item that joined the chain of each type; EMPTY_SLOT where none did."""
     questions: Ints
-    """Which question people of each type were asked; -1: none. Types that share a set and an item share a question."""
+    """Which question users of each type were asked; -1: none. Types that share a set and an item share a question."""
     sums: Ints
     """(questions, items), as published."""
 
 
 class ChainRelease:
-    """One release over a frozen set of people: each item's value alone, one row per item that joins, then the rest.
+    """One release over a frozen set of users: each item's value alone, one row per item that joins, then the rest.
 
-    Singles are what rows and rest add up to, person by person; rows and rest together are no longer than they are.
-    People of each of `n_types` types have a chain of their own; where types have the same set so far, and the same item
-    joins it, that is one question, and is published once. `factors` multiply what people say of each item before it is
+    Singles are what rows and rest add up to, user by user; rows and rest together are no longer than they are.
+    Users of each of `n_types` types have a chain of their own; where types have the same set so far, and the same item
+    joins it, that is one question, and is published once. `factors` multiply what users say of each item before it is
     clipped; `sigmas`: the deviations of noise on singles, and on rows and the rest.
     """
 
@@ -63,14 +63,14 @@ class ChainRelease:
 
     def __init__(
         self,
-        people: Participants,
+        users: Participants,
         paid: Paid,
         sigmas: tuple[float, float],
         factors: Floats,
         n_types: int = 1,
     ) -> None:
         self._n_items, self.n_types = len(factors), n_types
-        self._people, self._paid, self.sigmas, self.factors = people, paid, sigmas, factors
+        self._users, self._paid, self.sigmas, self.factors = users, paid, sigmas, factors
         self._whole: Ints | None = None  # singles without noise, where they are known
         self._lost: Ints = np.zeros(len(factors), dtype=np.int64)  # by all rows so far, of everybody
         self.joined: list[Joined] = []
@@ -101,7 +101,7 @@ class ChainRelease:
 
     def _singles_of_all(self) -> Ints:
         if self._whole is None:
-            self._whole = self._people.sums((), np.zeros(self.n_types, dtype=np.int64), 1)
+            self._whole = self._users.sums((), np.zeros(self.n_types, dtype=np.int64), 1)
         return self._whole
 
     def row(self, item: int, secret: SecretRandomness) -> Ints:
@@ -147,7 +147,7 @@ class ChainRelease:
         return tuple(row.items for row in self.joined)
 
     def _losses(self, chosen: Ints, questions: Ints, many: int) -> Ints:
-        return self._people.row(self._chain, chosen, questions, many)
+        return self._users.row(self._chain, chosen, questions, many)
 
     def _checked(self, items: Ints) -> Ints:
         """An item for each type, at the door."""
@@ -178,7 +178,7 @@ class ChainRelease:
         return result
 
     def rest_by_type(self, secret: SecretRandomness) -> Ints:
-        """(sets, items): the weighted sum of what is left, for people of each set (see `sets`). Then it is over."""
+        """(sets, items): the weighted sum of what is left, for users of each set (see `sets`). Then it is over."""
         replayed = self._from_before("rest")
         many = self.sets()[1]
         total = (
@@ -189,10 +189,10 @@ class ChainRelease:
         return self.what_is_left
 
     def _rests(self, many: int) -> Ints:
-        """(sets, items): what is left. The people of one set are everybody: singles without what was lost."""
+        """(sets, items): what is left. The users of one set are everybody: singles without what was lost."""
         if many == 1:
             return self._singles_of_all() - self._lost
-        return self._people.sums(self._chain, self._sets.of_type, many)
+        return self._users.sums(self._chain, self._sets.of_type, many)
 
     def goes_on(self, rest: bool = False) -> bool:
         """Whether the next row, or the rest, can be had: after a crash only what was drawn before it."""
@@ -212,7 +212,7 @@ class ChainRelease:
             raise InvalidInput("The rest comes last, once; begin another release for more.")
         if not self._can_be_had(part):
             raise InvalidInput(
-                "This release was interrupted, and what it had not drawn then it will not: what people have lost "
+                "This release was interrupted, and what it had not drawn then it will not: what users have lost "
                 "so far is not known any more. Go on with the rows there are; begin another release for others."
             )
         return self._replayed or self._paid.has(part)

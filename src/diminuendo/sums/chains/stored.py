@@ -1,14 +1,14 @@
-r"""People who are kept, and asked again at every release, with weights.
+r"""Users who are kept, and asked again at every release, with weights.
 
-A batch of people may enter many releases, if the squares of its weights are accounted for: release b multiplies the
-people of batch j by a whole number W_bj, and each batch pays for itself (`NormalColumns` events; the ledger refuses the
+A batch of users may enter many releases, if the squares of its weights are accounted for: release b multiplies the
+users of batch j by a whole number W_bj, and each batch pays for itself (`NormalColumns` events; the ledger refuses the
 release that would take any batch over the budget). Weights in proportion to t_j / t_b let everybody be asked again at
 every release at a bounded price, and averages over releases then lose nothing however many there are.
 
 Guarantee  that of the ledger's budget, counted as zcdp or as continuous-gaussian: docs/maths/sums.md, Theorems S4
            and S6. A release is charged before its first noise is drawn.
-Assumes    one entry per person-round, its batch the one open when her slate was chosen; it may come late.
-Excludes   timing, and the memory of the process, which holds what people said.
+Assumes    one entry per user-round, its batch the one open when her slate was chosen; it may come late.
+Excludes   timing, and the memory of the process, which holds what users said.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from diminuendo.sums.chains.cost import (
     squared_shifts,
 )
 from diminuendo.sums.chains.focus import FULL, Focus, checked_focus
-from diminuendo.sums.chains.people.participants import Participants
 from diminuendo.sums.chains.release import ChainRelease
+from diminuendo.sums.chains.users.participants import Participants
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import ROOM
 from diminuendo.sums.schedule import Schedule
@@ -52,7 +52,7 @@ Asked = Callable[[Ints, Floats], Participants]
 """From the weights of batches and the factors of items to the users of a release, as they are now."""
 
 
-class StoredPeople:
+class StoredUsers:
     """Releases over stored users: charged here, and drawn of sums over those who are stored elsewhere."""
 
     __getstate__ = refuse_copies
@@ -64,7 +64,7 @@ class StoredPeople:
         schedule: Schedule,
         ledger: Ledger,
         clip: Clip | None = None,
-        name: str = "people",
+        name: str = "users",
         columns: Sequence[ValueColumn] = (),
         asked: Asked,
     ) -> None:
@@ -72,16 +72,16 @@ class StoredPeople:
         self.schedule, self.ledger, self.name, self._asked = schedule, ledger, name, asked
         self.clip = Clip() if clip is None else clip
         if self.clip.norm != "l2" or self.clip.signed:
-            raise InvalidInput("Stored people contribute gains: an l2 clip of entries that are not negative.")
+            raise InvalidInput("Stored users contribute gains: an l2 clip of entries that are not negative.")
         widest = (
             self.clip.limit if columns else self.clip.largest
-        )  # counts of people are in units of the limit
+        )  # counts of users are in units of the limit
         if schedule.rounds * widest * UNIT > ROOM:
             raise InvalidInput(
-                f"{schedule.rounds:,} people of {self.clip.ticks} ticks could overflow; take fewer."
+                f"{schedule.rounds:,} users of {self.clip.ticks} ticks could overflow; take fewer."
             )
         self.columns = tuple(columns)
-        """What is known of people of each type; none without contexts."""
+        """What is known of users of each type; none without contexts."""
         self.n_types = len(self.columns[0].of_type) if self.columns else 1
         ledger.hold(name)
         self._partition = partition(name, schedule)
@@ -89,7 +89,7 @@ class StoredPeople:
         """How many users have come so far."""
 
     def __repr__(self) -> str:
-        return f"<StoredPeople, {self.n_items} items>"
+        return f"<StoredUsers, {self.n_items} items>"
 
     def focused(
         self,
@@ -99,7 +99,7 @@ class StoredPeople:
         focus: Focus,
         secret: SecretRandomness,
     ) -> ChainRelease:
-        """Begin release `number`: people of batch j enter with weights[j]. Charged here, before anything is drawn.
+        """Begin release `number`: users of batch j enter with weights[j]. Charged here, before anything is drawn.
 
         `sigmas` are the deviations of the plan, on singles and on rows; the focus shares their cost out anew. The focus
         is kept with the release: after a crash the same number and weights go on with it, and with what was drawn
@@ -142,13 +142,13 @@ class StoredPeople:
     ) -> tuple[ChainRelease, CellRelease]:
         """As `focused`, at the same price, with a chain for each type, and with cells of columns besides."""
         whole, paid, kept = self._shared(number, weights, sigmas, focus, "a chain over", secret)
-        shifts, people = (
+        shifts, users = (
             squared_shifts(self.n_items, self.clip),
             self._asked(whole, kept.weights / FULL),
         )
         apart = self._apart(kept, sigmas, shifts[1])
-        chain = ChainRelease(people, paid, (apart.singles, apart.others), kept.weights / FULL, self.n_types)
-        return chain, CellRelease(people, self.columns, self.clip, paid, apart, self.n_items)
+        chain = ChainRelease(users, paid, (apart.singles, apart.others), kept.weights / FULL, self.n_types)
+        return chain, CellRelease(users, self.columns, self.clip, paid, apart, self.n_items)
 
     def around_in_contexts(
         self,
@@ -163,10 +163,10 @@ class StoredPeople:
         shown = checked_slate(slate, self.n_items)
         about = f"{AROUND} {len(shown)} of"
         whole, paid, kept = self._shared(number, weights, sigmas, focus, about, secret)
-        size, people = (len(shown) + 1) * self.n_items, self._asked(whole, kept.weights / FULL)
+        size, users = (len(shown) + 1) * self.n_items, self._asked(whole, kept.weights / FULL)
         apart = self._apart(kept, sigmas, self.clip.sensitivity_squared(size))
-        around = AroundRelease(people, shown, paid, apart.others, kept.weights / FULL)
-        return around, CellRelease(people, self.columns, self.clip, paid, apart, self.n_items)
+        around = AroundRelease(users, shown, paid, apart.others, kept.weights / FULL)
+        return around, CellRelease(users, self.columns, self.clip, paid, apart, self.n_items)
 
     def _shared(
         self,
@@ -191,12 +191,12 @@ class StoredPeople:
         known = "".join(f", by {column.size} values" for column in self.columns)
         return self.ledger.bought(event, name, f"{about} {self.n_items} items{known}")
 
-    def admit(self, people: int, batch: int) -> None:
-        """`people` more come in a batch; refuses more than there was room for."""
+    def admit(self, users: int, batch: int) -> None:
+        """`users` more come in a batch; refuses more than there was room for."""
         _validate.whole(batch, 0, len(self.schedule) - 1, "batch")
-        if self.added + people > self.schedule.rounds:
-            raise InvalidInput(f"More than the {self.schedule.rounds} people that there was room for.")
-        self.added += people
+        if self.added + users > self.schedule.rounds:
+            raise InvalidInput(f"More than the {self.schedule.rounds} users that there was room for.")
+        self.added += users
 
 
 def _checked_weights(weights: Sequence[int] | Ints) -> Ints:

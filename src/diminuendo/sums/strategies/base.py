@@ -1,7 +1,7 @@
 r"""What a strategy is: which combinations of batch sums are released, and how running sums are read from them.
 
 A sum is released in batches. After batch b a strategy releases whole-number combinations of the batches so far, with
-fresh noise on each; since it is fixed beforehand which combinations, one person's batch enters all of them with known
+fresh noise on each; since it is fixed beforehand which combinations, one user's batch enters all of them with known
 weights, and what she can change in total is her contribution times the norm of those weights (docs/maths/sums.md,
 Theorem S1). Decoding, from what was released to an estimate of the running sum, is in floats: it costs nothing.
 """
@@ -21,7 +21,7 @@ from diminuendo.types import Floats, Ints
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Encoder:
-    """From the sum of each batch in turn to the combinations to release. Holds what people contributed."""
+    """From the sum of each batch in turn to the combinations to release. Holds what users contributed."""
 
     arrays: tuple[Ints, ...]
     """Everything it remembers, for snapshots; changed in place."""
@@ -76,7 +76,7 @@ class Strategy(ABC):
 class Independent(Strategy):
     """Every batch by itself, once. The running sum is the sum of what was released.
 
-    Each person is in one batch, so any number of releases costs what one does (parallel composition), also with Laplace
+    Each user is in one batch, so any number of releases costs what one does (parallel composition), also with Laplace
     noise and delta = 0 (docs/maths/sums.md, Theorem S2). The noise of the running sum grows with the number of batches.
     """
 

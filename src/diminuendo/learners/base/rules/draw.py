@@ -15,14 +15,14 @@ TRIES = 64
 
 
 @kernel
-def draw_from_lists(lists: Lists, slates: Items, done: int, counts: Ints, coins: PublicWords) -> int:
+def draw_from_lists(lists: Lists, slates: Items, done: int, counts: Ints, rng: PublicWords) -> int:
     """Random slates from `done` on, slot by slot, by the rules; a slot for which nothing is left stays empty.
 
     Pinned items come first. `counts`: room for a number for each capped set.
     """
     items = lists.items
     while done < slates.shape[0]:
-        begin(coins)
+        begin(rng)
         row = slates[done]
         counts[:] = 0
         for slot in range(len(row)):
@@ -45,9 +45,9 @@ def draw_from_lists(lists: Lists, slates: Items, done: int, counts: Ints, coins:
                         left += fits(lists, row, items[j], counts)
                     if left == 0:
                         break
-                place = below(left if exactly else high - low, coins)
+                place = below(left if exactly else high - low, rng)
                 if place == UNFINISHED:
-                    undo(coins)
+                    undo(rng)
                     return done
                 if exactly:
                     for j in range(low, high):

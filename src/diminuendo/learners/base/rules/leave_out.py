@@ -1,4 +1,4 @@
-"""One person's slate without what she excludes: a function of the slate, of what she excludes and of public facts.
+"""One user's slate without what she excludes: a function of the slate, of what she excludes and of public facts.
 
 No coins are used. If a stand-in were drawn with public coins, everybody after her would be shown another slate when she
 excludes something, and no noise would hide that (docs/maths/rules.md).
@@ -14,14 +14,14 @@ from diminuendo.types import EMPTY_SLOT, Ints, Items
 
 @inline
 def _may_stand_in(
-    lists: Lists, row: Items, slot: int, item: int, excluded: Exclusions, person: int, counts: Ints
+    lists: Lists, row: Items, slot: int, item: int, excluded: Exclusions, user: int, counts: Ints
 ) -> bool:
     low, high = bounds(lists, slot)
     starts, items = excluded
     return (
         item != EMPTY_SLOT
         and has(lists.items, low, high, item)
-        and not has(items, starts[person], starts[person + 1], item)
+        and not has(items, starts[user], starts[user + 1], item)
         and fits(lists, row, item, counts)
     )
 
@@ -36,13 +36,13 @@ def leave_out(
     room: tuple[Ints, Items],
     slates: Items,
 ) -> None:
-    """Each slate without what its person excludes, and with stand-ins in the slots that become free (`without`)."""
+    """Each slate without what its user excludes, and with stand-ins in the slots that become free (`without`)."""
     counts, gone = room
-    for person in range(slates.shape[0]):
-        first, last = excluded.starts[person], excluded.starts[person + 1]
+    for user in range(slates.shape[0]):
+        first, last = excluded.starts[user], excluded.starts[user + 1]
         if first == last:
             continue
-        row = slates[person]
+        row = slates[user]
         counts[:] = 0
         for slot in range(len(row)):
             gone[slot] = EMPTY_SLOT
@@ -52,15 +52,13 @@ def leave_out(
         for slot in range(len(row)):
             if gone[slot] == EMPTY_SLOT:
                 continue
-            for item in own[types[person]]:
-                if row[slot] == EMPTY_SLOT and _may_stand_in(
-                    lists, row, slot, item, excluded, person, counts
-                ):
+            for item in own[types[user]]:
+                if row[slot] == EMPTY_SLOT and _may_stand_in(lists, row, slot, item, excluded, user, counts):
                     row[slot] = item
             for item in ranking:
                 if row[slot] != EMPTY_SLOT:
                     break
-                if _may_stand_in(lists, row, slot, item, excluded, person, counts):
+                if _may_stand_in(lists, row, slot, item, excluded, user, counts):
                     row[slot] = item
             low, high = bounds(lists, slot)
             for lap in range(2):  # items behind the one that left, then those before it
@@ -69,7 +67,7 @@ def leave_out(
                         break
                     behind = lists.items[j] > gone[slot]
                     if behind == (lap == 0) and _may_stand_in(
-                        lists, row, slot, lists.items[j], excluded, person, counts
+                        lists, row, slot, lists.items[j], excluded, user, counts
                     ):
                         row[slot] = lists.items[j]
             enter(lists, row[slot], 1, counts)

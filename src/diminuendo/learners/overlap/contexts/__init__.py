@@ -1,1 +1,1 @@
-"""A slate for each type of people: what is believed of the values of columns, and chains for all types at once."""
+"""A slate for each type of users: what is believed of the values of columns, and chains for all types at once."""

@@ -1,4 +1,4 @@
-"""What one release says of the values of columns, divided by how many people could have said it."""
+"""What one release says of the values of columns, divided by how many users could have said it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class Asked(NamedTuple):
     """Who could have said it. Public."""
 
     weights: Ints
-    """How often people of each batch count."""
-    people: float
-    """How many people answer, each as often as she counts."""
+    """How often users of each batch count."""
+    users: float
+    """How many users answer, each as often as she counts."""
     units: Floats
     """For each item what all of them can add to its sum."""
-    answering: float
-    """Which share of people answers."""
+    response_rate: float
+    """Which share of users answers."""
     limit: int
-    """What a person counts in ticks, where people are counted by value."""
+    """What a user counts in ticks, where users are counted by value."""
 
 
 class ReleasedCells:
@@ -45,15 +45,15 @@ class ReleasedCells:
         return "<ReleasedCells>"
 
     def cells(self, column: int) -> Measured | None:
-        """(values, items) sums, divided by what everybody could add: to be divided by shares of people too."""
+        """(values, items) sums, divided by what everybody could add: to be divided by shares of users too."""
         result = self._cells(column)
         return None if result is None else Measured(result, self._asked.units, self._deviations.cells[column])
 
     def type_shares(self, counts: TypeCounts) -> Floats:
-        """Which share of the people who answer is of each type, by these counts."""
-        return counts.type_shares(self._asked.weights, self._asked.answering, self._asked.people)
+        """Which share of the users who answer is of each type, by these counts."""
+        return counts.type_shares(self._asked.weights, self._asked.response_rate, self._asked.users)
 
     def counts(self, column: int) -> tuple[Floats, float] | None:
         """Shares as published now, where contexts are private, and the deviation of their noise; None: no share."""
-        result, unit = self._counts(column), self._asked.limit * self._asked.people
+        result, unit = self._counts(column), self._asked.limit * self._asked.users
         return None if result is None else (result / unit, self._deviations.counts[column] / unit)

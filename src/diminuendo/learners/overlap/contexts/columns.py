@@ -56,7 +56,7 @@ class ColumnMeans:
         self._precisions: Floats = np.zeros(n_items)  # for a value that everybody has
         self._shares: Floats = np.zeros(
             size + 1
-        )  # of people, each times its precision; and, last, all precisions
+        )  # of users, each times its precision; and, last, all precisions
         self.common: Floats = begin_common()
         self._evidence: Floats = np.zeros(2)
         self.arrays = (self._sums, self._precisions, self._shares, self.common, self._evidence)
@@ -70,7 +70,7 @@ class ColumnMeans:
         return Evidence(float(self._evidence[0]), bool(self._evidence[1]))
 
     def with_cells(self, found: Measured, shares: Floats) -> ColumnMeans:
-        """These means with one more release, in which each value had this share of people. Changes nothing."""
+        """These means with one more release, in which each value had this share of users. Changes nothing."""
         made = ColumnMeans(*self._sums.shape, symmetric=self._symmetric)
         factor = found.units / found.sigma**2
         precision = found.units * factor
@@ -90,14 +90,14 @@ class ColumnMeans:
             self._evidence[:] = view.evidence.weight, view.evidence.useless
 
     def shares(self) -> Floats:
-        """Which share of people each value had, over all releases."""
+        """Which share of users each value had, over all releases."""
         return self._shares[:-1] / max(float(self._shares[-1]), 1e-300)
 
     def look(
         self,
         centres: Floats,
         whole: Belief,
-        people: float,
+        users: float,
         slots: int,
         shares: Floats,
         *,
@@ -106,14 +106,14 @@ class ColumnMeans:
     ) -> ColumnView:
         """What is believed of the values beside `centres`, what is believed without them.
 
-        `people`: how many are remembered; `shares` of them have each value, if it is at least `surely`: below that it
+        `users`: how many are remembered; `shares` of them have each value, if it is at least `surely`: below that it
         is not known whether there is anybody. `opens`: whether slates may differ by now.
         """
         m = np.maximum(whole.mean, 0.0)
         top = max(float(m.max()), 1e-9)
         rates, variances = np.empty_like(self._sums), np.empty_like(self._sums)
         known = np.where(shares > max(surely, 1e-12), shares, 0.0)
-        chance = np.maximum(people * shares, 1.0)
+        chance = np.maximum(users * shares, 1.0)
         _measure(
             self._sums,
             self._precisions,
@@ -169,23 +169,23 @@ def _measure(
     precisions: Floats,
     shares: Floats,
     chances: Floats,
-    people: Floats,
+    users: Floats,
     most: float,
     symmetric: bool,
     rates: Floats,
     variances: Floats,
 ) -> None:
-    """The rate of each cell, and its variance: of noise, and, for each item, of `chances` among the people of a
-    value; infinite where noise is not below `most`, or no share of people is known."""
+    """The rate of each cell, and its variance: of noise, and, for each item, of `chances` among the users of a
+    value; infinite where noise is not below `most`, or no share of users is known."""
     for g in range(rates.shape[0]):
         for a in range(rates.shape[1]):
             total, precision = sums[g, a], precisions[a]
-            if symmetric:  # both have the same mean: people of value c who want a, and of value a who want c
+            if symmetric:  # both have the same mean: users of value c who want a, and of value a who want c
                 total, precision = total + sums[a, g], precision + precisions[g]
             units = shares[g] * precision
             noise = precision / (units * units) if units > 0 else np.inf
             rates[g, a] = total / units if units > 0 else 0.0
-            variances[g, a] = noise + chances[a] / people[g] if noise < most else np.inf
+            variances[g, a] = noise + chances[a] / users[g] if noise < most else np.inf
 
 
 def _spread(cells: Cells, m: Floats) -> tuple[float, float]:

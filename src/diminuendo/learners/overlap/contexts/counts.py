@@ -1,7 +1,7 @@
-"""Which share of people is of each type, and has each value: exact where contexts are public, else as published.
+"""Which share of users is of each type, and has each value: exact where contexts are public, else as published.
 
-Public contexts are counted when people come, batch by batch, so that what is published of a value can be divided by the
-people who have it. Where contexts are private nothing may depend on how many people have a value: each release
+Public contexts are counted when users come, batch by batch, so that what is published of a value can be divided by the
+users who have it. Where contexts are private nothing may depend on how many users have a value: each release
 publishes that with noise, and only what was published is used.
 """
 
@@ -17,7 +17,7 @@ from diminuendo.types import Floats, Ints
 
 
 class TypeCounts:
-    """People by type, where that is public; else shares by value that were published."""
+    """Users by type, where that is public; else shares by value that were published."""
 
     def __init__(self, contexts: Contexts, batches: int) -> None:
         self.contexts, sizes = contexts, contexts.sizes
@@ -33,12 +33,12 @@ class TypeCounts:
         return f"<TypeCounts: {self.contexts}>"
 
     def came(self, batch: int, types: Ints) -> None:
-        """People of these types came in that batch, whose answers count. Private contexts are not counted."""
+        """Users of these types came in that batch, whose answers count. Private contexts are not counted."""
         if not self.contexts.private:
             np.add.at(self._by_type[batch], types, 1)
 
     def publish(self, column: int, shares: Floats, deviation: float) -> None:
-        """Of private contexts: shares of people by value, as published, with noise of that deviation."""
+        """Of private contexts: shares of users by value, as published, with noise of that deviation."""
         precision = deviation**-2.0
         self._published[column][:-1] += precision * shares
         self._published[column][-1] += precision
@@ -50,22 +50,22 @@ class TypeCounts:
             return np.zeros(len(result)), np.inf
         return np.array(result) / precision, float(precision**-0.5)
 
-    def type_shares(self, weights: Ints, answering: float, people: float) -> Floats:
-        """Which share of the people who answer is of each type, those of batch j counting weights[j] times.
+    def type_shares(self, weights: Ints, response_rate: float, users: float) -> Floats:
+        """Which share of the users who answer is of each type, those of batch j counting weights[j] times.
 
-        `people`: all who answer, with their weights. Of private contexts: as was published, columns independent.
+        `users`: all who answer, with their weights. Of private contexts: as was published, columns independent.
         """
         if not self.contexts.private:
             counted: Floats = weights.astype(np.float64) @ self._by_type[: len(weights)]
-            return answering * counted / people
+            return response_rate * counted / users
         return self._published_types()
 
-    def people_in(self, batch: int, answering: float, people: float) -> Floats:
-        """How many people of each type answer in a batch, of `people` in all. Of private contexts: as was published."""
+    def users_in(self, batch: int, response_rate: float, users: float) -> Floats:
+        """How many users of each type answer in a batch, of `users` in all. Of private contexts: as was published."""
         if not self.contexts.private:
             came: Floats = self._by_type[batch].astype(np.float64)
-            return answering * came
-        return people * self._published_types()
+            return response_rate * came
+        return users * self._published_types()
 
     def _published_types(self) -> Floats:
         """Shares of types by those of values, columns independent."""
@@ -75,10 +75,10 @@ class TypeCounts:
             result *= np.append(shares, max(0.0, 1.0 - shares.sum()))[values]  # -1, not known, is the last
         return result
 
-    def shares_since(self, first: int, number: int, people: float) -> Floats:
-        """Which share of the people of batches from `first` to `number` is of each type."""
+    def shares_since(self, first: int, number: int, users: float) -> Floats:
+        """Which share of the users of batches from `first` to `number` is of each type."""
         since = np.arange(number + 1) >= first
-        return self.type_shares(since.astype(np.int64), 1.0, max(1.0, people))
+        return self.type_shares(since.astype(np.int64), 1.0, max(1.0, users))
 
     def forget(self) -> None:
         """Tastes have changed, and perhaps who comes: what was published before does not count any more."""
@@ -112,7 +112,7 @@ class TypeCounts:
         return np.flatnonzero(came)
 
     def together(self, column: int, other: int, type_shares: Floats) -> Floats:
-        """(values of one, values of the other): which share of people with a value has each value of another column."""
+        """(values of one, values of the other): which share of users with a value has each value of another column."""
         mine, others = self.values[:, column], self.values[:, other]
         both = (mine >= 0) & (others >= 0)
         result = np.zeros((self.contexts.sizes[column], self.contexts.sizes[other]))

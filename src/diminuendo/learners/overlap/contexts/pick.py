@@ -34,7 +34,7 @@ class TypedQuestions(Questions, Protocol):
         """The question of each type, and what was published for each question, as these items join."""
 
     def rest_by_type(self) -> tuple[Ints, Measured] | None:
-        """The number of each type's set, and what is left for the people of each set."""
+        """The number of each type's set, and what is left for the users of each set."""
 
 
 class TypedSlates(NamedTuple):
@@ -46,7 +46,7 @@ class TypedSlates(NamedTuple):
     """(types, slots)."""
     gains: Floats
     """(types, items): what each item would add, as is believed."""
-    stand_ins: Items
+    backfill: Items
     """(types, STAND_INS): the best of the others, -1 where there are fewer."""
     places: Floats
     """The best rank of each item in any group and any step."""
@@ -125,7 +125,7 @@ def pick_by_type(
     """The slates of all types, greedy on what is believed with these answers.
 
     `picker`: has the means of what was published before. `belief`: (types that are present, items). `shares`: of
-    people, of all types.
+    users, of all types.
     """
     n_types, slots = len(shares), items.slots
     types = _Types(n_types, present, shares[present] + 1e-9, belief.mean, belief.variance)
@@ -166,14 +166,14 @@ def pick_by_type(
         types.follow(
             question, before, Belief(lost.mean.reshape(mean.shape), lost.variance.reshape(mean.shape))
         )
-    stand_ins = _stand_ins(items, slates, types.mean)
-    return TypedSlates(present, slates, types.mean, stand_ins, places, published)
+    backfill = _stand_ins(items, slates, types.mean)
+    return TypedSlates(present, slates, types.mean, backfill, places, published)
 
 
 def _of_questions(
     found: tuple[Ints, Measured], present: Ints, question: Ints, many: int, shares: Floats
 ) -> list[Measured]:
-    """What was published for each of our questions, with the share of people who were asked it."""
+    """What was published for each of our questions, with the share of users who were asked it."""
     whose, measured = found
     asked = np.bincount(np.maximum(whose, 0), np.where(whose >= 0, shares, 0.0), len(measured.sums))
     theirs = np.full(many, -1, dtype=np.int64)

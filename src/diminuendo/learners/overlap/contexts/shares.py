@@ -3,7 +3,7 @@ r"""How the cost of a release is shared out between everybody, the values of col
 Until a column's gate opens it gets a small share, and only once the whole is known well enough to be compared with:
 
     e_j      .3 / m of the cost, or .03 / m where the column is useless, times how well the whole is known, times
-             min(1, people in the segment of a random person / (4 nu))
+             min(1, users in the segment of a random user / (4 nu))
 
 so contexts that tell nothing cost at most .3 of the budget: deviations are at most 1.2 times what they would be
 (docs/maths/contexts.md, Theorem X3). As gates open, by the weight of the evidence, most of what singles have goes to
@@ -23,7 +23,7 @@ from diminuendo.types import Ints
 TRIAL, USELESS = 0.3, 0.03
 """What all columns together get until their gates open; and once nothing was found in them."""
 EARLY_NUS = 4.0
-"""A segment of EARLY_NUS nu of people may have a slate of its own."""
+"""A segment of EARLY_NUS nu of users may have a slate of its own."""
 ROWS_GIVE, SEGMENTS_TAKE = 0.25, 0.9
 """With all gates open: what rows give of their share, and what columns take of that of singles."""
 COUNTS = 0.05
@@ -36,7 +36,7 @@ is looked at with whatever it gets, in case that changes."""
 def trial_shares(
     evidence: Sequence[Evidence], known: float, sizes: Sequence[float], nu: float
 ) -> list[float]:
-    """What each column gets for being looked at; `sizes`: people in the segment of a random person."""
+    """What each column gets for being looked at; `sizes`: users in the segment of a random user."""
     each = len(evidence)
     return [
         (USELESS if result.useless else TRIAL) / each * known * min(1.0, size / (EARLY_NUS * nu))
@@ -44,10 +44,10 @@ def trial_shares(
     ]
 
 
-def open_sizes(evidence: Sequence[Evidence], sizes: Sequence[float], people: float) -> float:
-    """How many people a slate is made for: everybody, or, as far as gates are open, those of a segment."""
+def open_sizes(evidence: Sequence[Evidence], sizes: Sequence[float], users: float) -> float:
+    """How many users a slate is made for: everybody, or, as far as gates are open, those of a segment."""
     weight, size = max((result.weight, -size) for result, size in zip(evidence, sizes, strict=True))
-    return max(1.0, (1 - weight) * people + weight * -size)  # by noisy counts a segment may seem empty
+    return max(1.0, (1 - weight) * users + weight * -size)  # by noisy counts a segment may seem empty
 
 
 def shared_focus(

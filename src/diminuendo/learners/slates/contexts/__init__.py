@@ -1,1 +1,1 @@
-"""Contexts for payoffs and clicks: people of types that differ are shown slates of their own, planned by groups."""
+"""Contexts for rewards and clicks: users of types that differ are shown slates of their own, planned by groups."""

@@ -1,14 +1,14 @@
-"""Blocks of groups: which slate each round would show to a person of the group, and what is published of it. Public.
+"""Blocks of groups: which slate each round would show to a user of the group, and what is published of it. Public.
 
-A block of one group has a *deck*: for every round from its first on the slate that is shown if the person of that round
+A block of one group has a *deck*: for every round from its first on the slate that is shown if the user of that round
 is of the group. The place in the deck is the number of the round, so nobody is shown anything else because another
-person came, or came with another context. The people of a slate may be *told apart* by parts of the group: then each
+user came, or came with another context. The users of a slate may be *told apart* by parts of the group: then each
 part has cells of its own.
 
-Where contexts are private, a person who had another context might add to other cells. So these cells are *hidden*: one
+Where contexts are private, a user who had another context might add to other cells. So these cells are *hidden*: one
 more of them takes what she did not say, her share of a unit that is left; whoever answers adds exactly one unit, and
 all noise has twice the scale (docs/maths/contexts-counts.md, Theorem B4). What is published of all cells of a slate
-together is a noisy count of the people who answered.
+together is a noisy count of the users who answered.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class GroupBlock:
 
     group: int
     block: SlateBlock
-    """Its sizes are people of the group, about."""
+    """Its sizes are users of the group, about."""
     deck: Items
     """For each round, from the first on, the row of the slate that the group is shown."""
     parts: Ints
@@ -65,7 +65,7 @@ class GroupBlock:
 
     @cached_property
     def widths(self) -> Ints:
-        """How many cells each part of the people of each slate has."""
+        """How many cells each part of the users of each slate has."""
         return np.asarray(self.numbers + self.hidden)
 
     @cached_property
@@ -80,7 +80,7 @@ class GroupBlock:
 
     @property
     def sensitivity(self) -> Ints:
-        """Of each cell, how much one person may move at most in all that might be hers."""
+        """Of each cell, how much one user may move at most in all that might be hers."""
         each = np.where(self.hidden, HIDDEN, sensitivity_of(self.block.questions))
         return np.repeat(each, self.often * self.widths)
 
@@ -114,8 +114,8 @@ class OpenGroupBlock:
     first: int
     leading: Floats
     """Of the leading slate: its row, the share it should earn, the variance of that (planner.py)."""
-    people: Ints
-    """(slates, parts): how many people came whose answers count. Not kept where contexts are private."""
+    users: Ints
+    """(slates, parts): how many users came whose answers count. Not kept where contexts are private."""
     seen_before: bool
     """Whether its rounds may have been seen before a restart: they are certain then, not drawn."""
 
@@ -125,7 +125,7 @@ class OpenGroupBlock:
         return self.first + len(self.plan.deck)
 
     def cut(self, end: int, parts: Ints) -> OpenGroupBlock:
-        """This block; if it is for people of these parts too, it ends with that round at the latest."""
+        """This block; if it is for users of these parts too, it ends with that round at the latest."""
         if self.end <= end or not ((parts != NOT_HERE) & (self.plan.parts != NOT_HERE)).any():
             return self
         return self.until(end)
@@ -135,7 +135,7 @@ class OpenGroupBlock:
         return replace(self, plan=replace(self.plan, deck=self.plan.deck[: end - self.first]))
 
     def row_of(self, number: int, segment: int) -> int | None:
-        """The row of the slate that a person of that segment was shown in that round; None if not of this block."""
+        """The row of the slate that a user of that segment was shown in that round; None if not of this block."""
         here = self.first <= number < self.end and self.plan.parts.item(segment) != NOT_HERE
         return self.plan.deck.item(number - self.first) if here else None
 
@@ -149,13 +149,13 @@ class OpenGroupBlock:
         return np.asarray(same / (length - np.arange(length)))
 
     def came(self, first: int, segments: Ints, counts: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """People of these segments came, from round `first` on; for each, whether her answer counts.
+        """Users of these segments came, from round `first` on; for each, whether her answer counts.
 
         Returns who counts and is not of this block.
         """
         turns, parts = np.arange(first, first + len(segments)) - self.first, self.plan.parts[segments]
         here = (turns >= 0) & (turns < len(self.plan.deck)) & (parts != NOT_HERE) & counts
-        np.add.at(self.people, (self.plan.deck[turns[here]], parts[here]), 1)
+        np.add.at(self.users, (self.plan.deck[turns[here]], parts[here]), 1)
         return np.asarray(counts & ~here)
 
     def rounds_of(self, silent: Ints) -> Ints:
@@ -164,27 +164,27 @@ class OpenGroupBlock:
         lost = np.bincount(self.plan.deck[silent - self.first], minlength=many)
         return np.asarray(np.bincount(self.plan.deck, minlength=many) - lost)
 
-    def expected(self, silent: Ints, coming: Coming, people: Ints) -> Floats:
-        """How many people of the group each slate has, whose answers count: as counted, in `people`, when they came.
+    def expected(self, silent: Ints, coming: Coming, users: Ints) -> Floats:
+        """How many users of the group each slate has, whose answers count: as counted, in `users`, when they came.
 
         Where contexts are private, as many as its rounds and what was published before say.
         """
         if not coming.private:
-            return np.asarray(people.reshape(len(self.plan.told), -1).sum(axis=1), dtype=np.float64)
+            return np.asarray(users.reshape(len(self.plan.told), -1).sum(axis=1), dtype=np.float64)
         share = float(coming.shares()[self.plan.parts != NOT_HERE].sum())
         return np.asarray(self.rounds_of(silent) * share, dtype=np.float64)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """For a snapshot. The names are those of a format."""
         first = np.array([self.first])
-        return {"plan": self.plan.packed(), "people": self.people, "leading": self.leading, "first": first}
+        return {"plan": self.plan.packed(), "users": self.users, "leading": self.leading, "first": first}
 
-    # Private: what people said, on its way into cells.
+    # Private: what users said, on its way into cells.
 
     def add_one(
         self, counts: Counts, lot: int, questions: Questions, row: int, segment: int, answer: Any
     ) -> None:
-        """One answer of a person who was shown the slate of that row."""
+        """One answer of a user who was shown the slate of that row."""
         plan = self.plan
         part = plan.parts.item(segment) if plan.told[row] else 0
         start = plan.starts.item(row) + part * plan.widths.item(row)
@@ -197,7 +197,7 @@ class OpenGroupBlock:
         self, counts: Counts, lot: int, questions: Questions, first: int, segments: Ints, answers: NDArray[Any],
         heard: NDArray[np.bool_],
     ) -> None:  # fmt: skip
-        """Answers of the people of rounds from `first` on; `heard`: who answers and is of the group."""
+        """Answers of the users of rounds from `first` on; `heard`: who answers and is of the group."""
         plan, turns = self.plan, np.arange(len(segments)) + first - self.first
         here = np.flatnonzero(heard)
         rows = plan.deck[turns[here]]
@@ -212,4 +212,4 @@ class OpenGroupBlock:
 def opened_from(plan: GroupBlock, found: dict[str, NDArray[Any]]) -> OpenGroupBlock:
     """The block as a snapshot holds it."""
     (first,) = found["first"].tolist()
-    return OpenGroupBlock(plan, first, found["leading"], found["people"], seen_before=True)
+    return OpenGroupBlock(plan, first, found["leading"], found["users"], seen_before=True)

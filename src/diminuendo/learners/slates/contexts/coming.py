@@ -1,6 +1,6 @@
-"""Who comes: the segments that people are in, and which share of all people each of them is.
+"""Who comes: the segments that users are in, and which share of all users each of them is.
 
-Types that are public are counted as they come. Of private ones only what was published counts: noisy numbers of people
+Types that are public are counted as they come. Of private ones only what was published counts: noisy numbers of users
 who answered. Before there are any, all segments are taken to be of one size.
 """
 
@@ -35,30 +35,28 @@ def segments_of(contexts: Contexts) -> Ints:
 
 
 class Coming:
-    """How often people of each segment come, as far as it is public."""
+    """How often users of each segment come, as far as it is public."""
 
     def __init__(self, contexts: Contexts) -> None:
         self.private, self.segment_of = contexts.private, segments_of(contexts)
         self.n_segments = int(self.segment_of.max()) + 1
-        self._seen = np.zeros(
-            (3, self.n_segments)
-        )  # people, out of how many, and the variance of their noise
+        self._seen = np.zeros((3, self.n_segments))  # users, out of how many, and the variance of their noise
 
     def saw(self, segments: Ints) -> None:
-        """People of these segments came, and that is public."""
+        """Users of these segments came, and that is public."""
         self._seen[0] += np.bincount(segments, minlength=self.n_segments)
         self._seen[1] += len(segments)
 
-    def published(self, segment: int, people: float, rounds: float, variance: float) -> None:
-        """In `rounds` rounds this number of people of a segment came, with noise of that variance."""
-        self._seen[:, segment] += people, rounds, variance
+    def published(self, segment: int, users: float, rounds: float, variance: float) -> None:
+        """In `rounds` rounds this number of users of a segment came, with noise of that variance."""
+        self._seen[:, segment] += users, rounds, variance
 
     def shares(self) -> Floats:
-        """Which share of all people each segment is: of one size at first, and then as was seen."""
-        people, rounds, noise = self._seen
+        """Which share of all users each segment is: of one size at first, and then as was seen."""
+        users, rounds, noise = self._seen
         guess = 1.0 / self.n_segments
-        seen = people / np.maximum(rounds, 1)
-        unsure = (noise + np.maximum(people, 1)) / np.maximum(rounds, 1) ** 2
+        seen = users / np.maximum(rounds, 1)
+        unsure = (noise + np.maximum(users, 1)) / np.maximum(rounds, 1) ** 2
         trust = np.where(rounds > 0, guess / (guess + unsure / guess), 0.0)
         result = np.maximum(guess + trust * (seen - guess), LEAST_SHARE)
         return np.asarray(result / result.sum())

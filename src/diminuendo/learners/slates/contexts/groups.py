@@ -1,8 +1,8 @@
-"""Groups: people of some segments who are shown slates by one plan; groups are split where segments differ. Public.
+"""Groups: users of some segments who are shown slates by one plan; groups are split where segments differ. Public.
 
 At first there is one group, of everybody, and what is done for it is what would be done without contexts. Now and then
-its best slate is shown with the people of its segments told apart. Where what was published says that segments differ
-by more than noise, chance and a small share of their payoffs, each segment of which enough people will come becomes a
+its best slate is shown with the users of its segments told apart. Where what was published says that segments differ
+by more than noise, chance and a small share of their rewards, each segment of which enough users will come becomes a
 group of its own, also if it was too small to be told apart: where some differ, others are likely to. It begins with the
 beliefs of the group that it was in, as far as it is like that, which it learns (mcmc.py), and with what was published
 of it before. The others stay together, and may be split later.
@@ -20,47 +20,47 @@ from diminuendo import _snapshots
 from diminuendo.learners.slates.blocks import SlateBlock
 from diminuendo.learners.slates.contexts.blocks import NOT_HERE, GroupBlock, OpenGroupBlock
 from diminuendo.learners.slates.likelihood import Observations
-from diminuendo.learners.slates.planner import NO_LEADER, PEOPLE_PER_SLATE, SlatePlanner
+from diminuendo.learners.slates.planner import NO_LEADER, USERS_PER_SLATE, SlatePlanner
 from diminuendo.learners.slates.posterior import N_DRAWS
 from diminuendo.types import Floats, Ints, Items
 
-TOLD_PEOPLE = 12.0
-"""People of each segment, about, to whom a slate is shown when segments are told apart, times 1 + 1 / epsilon."""
+TOLD_USERS = 12.0
+"""Users of each segment, about, to whom a slate is shown when segments are told apart, times 1 + 1 / epsilon."""
 LEAST_TOLD = 6.0
-"""Segments of which fewer people come, times 1 + 1 / epsilon, are told apart as one."""
+"""Segments of which fewer users come, times 1 + 1 / epsilon, are told apart as one."""
 TOLD_SHARE = 0.015
-"""Not more than this share of all people is shown a slate only to tell segments apart."""
+"""Not more than this share of all users is shown a slate only to tell segments apart."""
 AGAIN = 2
-"""Where no slate leads yet, or for too few people, segments are told apart again when AGAIN times as many have come."""
+"""Where no slate leads yet, or for too few users, segments are told apart again when AGAIN times as many have come."""
 MOST_PARTS = 64
 """No more parts of a group are told apart at once."""
 SURE, VARIANCE = 4.0, 5.0
 """Segments differ when squares of standard deviations add up to SURE deviations more than their number; a square of
 pure Laplace noise has the variance VARIANCE."""
 LEAST_DIFFERENCE = 0.1
-"""A segment's payoff must differ, about, by this share of the payoff."""
+"""A segment's reward must differ, about, by this share of the reward."""
 LEAST_GROUP = 1.0
-"""A segment has a group of its own if this many times as many people will come as it takes to show all items once."""
+"""A segment has a group of its own if this many times as many users will come as it takes to show all items once."""
 WIDTH = 5.0, 7.5
 """Shape and scale of the inverse Gamma law of the squared width by which a segment's beliefs begin around others'."""
 EXPLORES = 0.5
-"""A segment's own group explores with this share of the people that a group of everybody would take for it: it has
-fewer people to make up for it, and begins with more knowledge."""
+"""A segment's own group explores with this share of the users that a group of everybody would take for it: it has
+fewer users to make up for it, and begins with more knowledge."""
 LONGEST = 2
 """No deck is longer than this many times the rounds that are left."""
 
 
 class Group:
-    """One plan for the people of some segments, and whether it is time to plan for some of them apart."""
+    """One plan for the users of some segments, and whether it is time to plan for some of them apart."""
 
     def __init__(self, planner: SlatePlanner, private: bool) -> None:
         self.planner, self.private = planner, private
-        self.people = 0
-        """How many people blocks were planned for: its clock."""
+        self.users = 0
+        """How many users blocks were planned for: its clock."""
         self._tested = 0  # the clock when segments were last told apart
         self._evidence = np.zeros(4)  # squares, their number, what differs, and what that is compared with
         self._told = Observations(
-            planner.n_items, planner.slots, planner.answering
+            planner.n_items, planner.slots, planner.response_rate
         )  # of segments by themselves
         self._told_of: list[int] = []  # which segment each was about
 
@@ -68,39 +68,39 @@ class Group:
 
     def plan(
         self, number: int, shares: Floats, members: NDArray[np.bool_], rounds_left: int, in_flight: int,
-        coins: np.random.Generator,
+        rng: np.random.Generator,
     ) -> tuple[GroupBlock, Floats]:  # fmt: skip
         """The next block of group `number`, whose segments are `members`; and what its leading slate should earn."""
         planner, alone = self.planner, bool(members.all())
         share = 1.0 if alone else float(shares[members].sum())
-        planner.horizon = self.people + max(1, round(share * rounds_left))
+        planner.horizon = self.users + max(1, round(share * rounds_left))
         planner.explores = EXPLORES if number else 1.0
         wanted = self._wanted(shares[members])
-        block = planner.next_block(self.people, coins, in_flight)
+        block = planner.next_block(self.users, rng, in_flight)
         told, parts = np.zeros(len(block.sizes), dtype=np.bool_), np.where(members, 0, NOT_HERE)
-        row = self._row_to_tell(block, wanted) if wanted and self.people > 0 else None
+        row = self._row_to_tell(block, wanted) if wanted and self.users > 0 else None
         if row is not None:
             block = self._telling(block, row, wanted)
             told = np.arange(len(block.sizes)) == row
-            parts, self._tested = self._parts(shares, members, int(block.sizes[row])), self.people
+            parts, self._tested = self._parts(shares, members, int(block.sizes[row])), self.users
         leading = planner.leading
         hidden = (
             told if alone else np.ones_like(told)
         )  # else she could not be in other cells, whatever her context
-        deck = self._deck(block, share, rounds_left, coins)
-        self.people += int(block.sizes.sum())
+        deck = self._deck(block, share, rounds_left, rng)
+        self.users += int(block.sizes.sum())
         planner.forget_leader()
         return GroupBlock(number, block, deck, parts, told, hidden & self.private), leading
 
     def _row_to_tell(self, block: SlateBlock, wanted: int) -> int | None:
-        """The leading slate, if it is shown to enough people; where none is, one that is added, now and then."""
+        """The leading slate, if it is shown to enough users; where none is, one that is added, now and then."""
         row = int(self.planner.leading[0])
         if row != NO_LEADER and block.sizes[row] >= wanted:
             return row
-        return len(block.sizes) if self.people >= AGAIN * self._tested else None
+        return len(block.sizes) if self.users >= AGAIN * self._tested else None
 
     def _telling(self, block: SlateBlock, row: int, wanted: int) -> SlateBlock:
-        """The block, with people of that slate told apart, and asked for one number: that has the least noise."""
+        """The block, with users of that slate told apart, and asked for one number: that has the least noise."""
         planner, slots = self.planner, self.planner.slots
         if row == len(block.sizes):
             best = planner.posterior.best(N_DRAWS, 2)
@@ -112,32 +112,32 @@ class Group:
         planner.predict(result, block.slates[row], int(block.sizes[row]), slots)
         return result
 
-    def _deck(self, block: SlateBlock, share: float, rounds_left: int, coins: np.random.Generator) -> Items:
-        """As many rounds for each slate as bring the people it is for, about; shuffled."""
+    def _deck(self, block: SlateBlock, share: float, rounds_left: int, rng: np.random.Generator) -> Items:
+        """As many rounds for each slate as bring the users it is for, about; shuffled."""
         each = min(1 / share, max(1.0, LONGEST * rounds_left / int(block.sizes.sum())))
         rounds = np.maximum(1, np.rint(block.sizes * each)).astype(np.int64)
         deck = np.repeat(np.arange(len(rounds), dtype=np.int32), rounds)
-        coins.shuffle(deck)
+        rng.shuffle(deck)
         return deck
 
     def _wanted(self, shares: Floats) -> int:
-        """To how many people a slate is shown in order to tell segments apart; 0 where there is nothing to tell."""
+        """To how many users a slate is shown in order to tell segments apart; 0 where there is nothing to tell."""
         total = float(shares.sum())
         if len(shares) < 2 or total <= 0:
             return 0
         alike = total**2 / float((shares**2).sum())
-        wanted = TOLD_PEOPLE * (1 + 1 / self._told_epsilon) * alike
+        wanted = TOLD_USERS * (1 + 1 / self._told_epsilon) * alike
         most = TOLD_SHARE * (self.planner.horizon - int(self.planner.since[0]))
-        return int(min(wanted, most) / self.planner.answering)
+        return int(min(wanted, most) / self.planner.response_rate)
 
     @property
     def _told_epsilon(self) -> float:
         """What cells that are told apart cost one round; noise has twice the scale where contexts are private."""
         return self.planner.noise.epsilon / (2 if self.private else 1)
 
-    def _parts(self, shares: Floats, members: NDArray[np.bool_], people: int) -> Ints:
+    def _parts(self, shares: Floats, members: NDArray[np.bool_], users: int) -> Ints:
         """Large segments by themselves, and all others together, if there are any."""
-        part_of = shares / shares[members].sum() * people
+        part_of = shares / shares[members].sum() * users
         least = LEAST_TOLD * (1 + 1 / self._told_epsilon)
         large = np.flatnonzero(members & (part_of >= least))
         large = np.sort(large[np.argsort(-part_of[large], kind="stable")][: MOST_PARTS - 1])
@@ -148,32 +148,32 @@ class Group:
     # What was published.
 
     def add(
-        self, opened: OpenGroupBlock, published: list[Floats], people: Floats, unsure: Floats, noisy: Floats
+        self, opened: OpenGroupBlock, published: list[Floats], users: Floats, unsure: Floats, noisy: Floats
     ) -> bool:
-        """A block was published: for each slate (parts, numbers) and, alike, how many people that is about.
+        """A block was published: for each slate (parts, numbers) and, alike, how many users that is about.
 
-        `unsure`: the variance of these numbers of people; `noisy`: the scale of the noise of each slate's numbers.
+        `unsure`: the variance of these numbers of users; `noisy`: the scale of the noise of each slate's numbers.
         Whether so much less was published that all is forgotten.
         """
         plan, block = opened.plan, opened.plan.block
-        whole = block._replace(sizes=np.rint(people.sum(axis=1)).astype(np.int64))
+        whole = block._replace(sizes=np.rint(users.sum(axis=1)).astype(np.int64))
         together = [numbers.sum(axis=0) for numbers in published]
         spread = [
             (scale * math.sqrt(len(numbers)), float(strange.sum()))
             for scale, numbers, strange in zip(noisy, published, unsure, strict=True)
         ]
         for row in np.flatnonzero(plan.told).tolist():
-            self._compare(plan, row, published[row], people[row], unsure[row], float(noisy[row]))
-        drifted = bool(self.planner.add(whole, together, self.people, opened.leading, spread))
+            self._compare(plan, row, published[row], users[row], unsure[row], float(noisy[row]))
+        drifted = bool(self.planner.add(whole, together, self.users, opened.leading, spread))
         if drifted:
             self._evidence[:] = 0
         return drifted
 
     def _compare(
-        self, plan: GroupBlock, row: int, numbers: Floats, people: Floats, unsure: Floats, scale: float
+        self, plan: GroupBlock, row: int, numbers: Floats, users: Floats, unsure: Floats, scale: float
     ) -> None:
         """Do the parts that are told apart differ? Numbers of segments by themselves are kept for their own groups."""
-        said, many = numbers.sum(axis=1), np.maximum(people * self.planner.answering, 1e-9)
+        said, many = numbers.sum(axis=1), np.maximum(users * self.planner.response_rate, 1e-9)
         rate = float(np.clip(said.sum() / many.sum(), 1e-3, 1 - 1e-3))
         variance = many * rate * (1 - rate) + unsure * rate**2 + 2 * numbers.shape[1] * scale**2
         off = said - many * rate
@@ -182,11 +182,9 @@ class Group:
         )  # fmt: skip
         for part in range(plan.n_parts):
             whose = np.flatnonzero(plan.parts == part)
-            if len(whose) == 1 and round(people[part]) > 0:
+            if len(whose) == 1 and round(users[part]) > 0:
                 slate, question = plan.block.slates[row], int(plan.block.questions[row])
-                self._told.add(
-                    slate, question, round(people[part]), numbers[part], scale, float(unsure[part])
-                )
+                self._told.add(slate, question, round(users[part]), numbers[part], scale, float(unsure[part]))
                 self._told_of.append(int(whose[0]))
 
     def differs(self) -> bool:
@@ -196,10 +194,10 @@ class Group:
         return bool(many > 0 and sure and differing > LEAST_DIFFERENCE**2 * compared)
 
     def to_split(self, shares: Floats, members: NDArray[np.bool_], rounds_left: int) -> Ints:
-        """The segments of which enough people will come for a plan of their own, the largest first."""
+        """The segments of which enough users will come for a plan of their own, the largest first."""
         planner = self.planner
-        look = math.ceil(planner.n_items / planner.slots) * PEOPLE_PER_SLATE * (1 + 1 / self._told_epsilon)
-        enough = shares * rounds_left * planner.answering >= LEAST_GROUP * look
+        look = math.ceil(planner.n_items / planner.slots) * USERS_PER_SLATE * (1 + 1 / self._told_epsilon)
+        enough = shares * rounds_left * planner.response_rate >= LEAST_GROUP * look
         result = np.flatnonzero(members & enough)
         return np.asarray(result[np.argsort(-shares[result], kind="stable")])
 
@@ -223,7 +221,7 @@ class Group:
         """The names are those of a format."""
         told = {f"told.{name}": part for name, part in self._told.arrays().items()}
         mine = {
-            "clock": np.array([self.people, self._tested, int(self.planner.since[0])]),
+            "clock": np.array([self.users, self._tested, int(self.planner.since[0])]),
             "evidence": self._evidence,
             "told.of": np.array(self._told_of, dtype=np.int64),
         }
@@ -235,4 +233,4 @@ class Group:
         self._told_of = found.pop("told.of").tolist()
         self._told.take(_snapshots.taken(found, "told"))
         self.planner.take(found)
-        self.people, self._tested, self.planner.since[0] = clock.tolist()
+        self.users, self._tested, self.planner.since[0] = clock.tolist()

@@ -17,7 +17,7 @@ from diminuendo.types import Floats, Ints, Items
 
 @dataclass(frozen=True, eq=False)
 class SlatesByGroup(Menu):
-    """Each round has a slate for each group of people, drawn beforehand with public coins."""
+    """Each round has a slate for each group of users, drawn beforehand with public coins."""
 
     kind: ClassVar[str] = "slates by group"
     groups: Ints
@@ -29,7 +29,7 @@ class SlatesByGroup(Menu):
     chances: Floats
     """(groups, rounds): the chance of what is shown, NaN where it is not said; of no group, under private contexts."""
     rankings: Items | None = field(default=None, kw_only=True)
-    """(groups, any): what takes the place of what a person of a group excludes, the best first."""
+    """(groups, any): what takes the place of what a user of a group excludes, the best first."""
 
     def __post_init__(self) -> None:
         check_lists(self)
@@ -52,11 +52,11 @@ class SlatesByGroup(Menu):
             raise InvalidInput("The menu holds slates that could not have been made; it was altered.")
 
     def chooser(self) -> Chooser:
-        """Shows each round the slate of its person's group."""
+        """Shows each round the slate of its user's group."""
         return _ShowsByGroup(self)
 
     @property
-    def stand_ins(self) -> tuple[Items, Items]:
+    def backfill(self) -> tuple[Items, Items]:
         """Of each type those of its group."""
         own = NO_ITEMS[None, :] if self.rankings is None else self.rankings[self.groups]
         return own, NO_ITEMS
@@ -67,9 +67,7 @@ class _ShowsByGroup(Chooser):
         self.menu: SlatesByGroup = menu
         self._last_group = 0
 
-    def draw(
-        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
-    ) -> int:
+    def draw(self, number: int, slates: Items, probes: Items, rng: PublicWords, types: Ints = NOBODY) -> int:
         """The slates of their groups; of type 0, nothing known, for those of whom nothing is said."""
         menu, turns = self.menu, number - self.menu.first + np.arange(len(slates))
         groups = menu.groups[types] if len(types) else np.full(len(slates), menu.groups[0])

@@ -1,13 +1,13 @@
-r"""The policy of slates where contexts are known: each group of people has blocks of its own, and a deck for each.
+r"""The policy of slates where contexts are known: each group of users has blocks of its own, and a deck for each.
 
 What is said of `SlatePolicy` (slates/policy.py) holds here, with these differences. A block is for one group, and has a
-deck: the slate that is shown in each round, if the person of that round is of the group. Blocks of different groups
+deck: the slate that is shown in each round, if the user of that round is of the group. Blocks of different groups
 begin and end at rounds of their own, by the number of rounds issued, whoever came. Groups are split by what was
 published (groups.py).
 
 Guarantee  (epsilon, 0): of everything, where contexts are public; of what all others see, context and answer together,
            where they are private (docs/maths/contexts-counts.md, Theorems B3 and B4).
-Assumes    one answer per round; who comes when does not depend on what a person said, nor on a private context.
+Assumes    one answer per round; who comes when does not depend on what a user said, nor on a private context.
 Memory     the cells of open blocks, and their decks: a number for each round and group.
 Excludes   timing, and the memory of the process.
 """
@@ -43,7 +43,7 @@ from diminuendo.learners.slates.questions import KnownBeforehand, Noise, Questio
 from diminuendo.learners.slates.rewards import new_signal, take_stock
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Laplace
-from diminuendo.streams.people import People
+from diminuendo.streams.users import Users
 from diminuendo.sums.private_counts import Counts
 from diminuendo.types import Floats, Ints, Items
 
@@ -52,9 +52,9 @@ MOST_GROUPS = 64
 
 
 class GroupedSlatePolicy(MenuPolicy):
-    """Plans blocks for groups, deals their decks, and publishes what people said; `asked` is what was asked for."""
+    """Plans blocks for groups, deals their decks, and publishes what users said; `asked` is what was asked for."""
 
-    purpose, elsewhere = "one question to each person", True
+    purpose, remote_rounds = "one question to each user", True
     signal: Signal
 
     def __init__(
@@ -74,7 +74,7 @@ class GroupedSlatePolicy(MenuPolicy):
         self.group_of: Ints = np.zeros(self.coming.n_segments, dtype=np.int64)
         """The group of each segment."""
         self._blocks: list[OpenGroupBlock] = []  # each has its lot of cells, in the same order
-        # Of a release that was begun: the place of its block, what was published, and of how many people.
+        # Of a release that was begun: the place of its block, what was published, and of how many users.
         self._published: tuple[int, Floats, Ints] | None = None
         self._shown: dict[int, OpenGroupBlock] = {}  # by group, the block that is shown, or was shown last
         self._deal()
@@ -88,7 +88,7 @@ class GroupedSlatePolicy(MenuPolicy):
             noise = Noise(noise.epsilon / HIDDEN, hard, self._counts.noisy)
         return SlatePlanner(
             frame.n_items, frame.slots, self._horizon, questions, noise,
-            ahead=frame.patience.ahead, answering=frame.patience.answering, builder=self._builder,
+            ahead=frame.feedback_window.ahead, response_rate=frame.feedback_window.response_rate, builder=self._builder,
             prior=self._known.prior,
         )  # fmt: skip
 
@@ -106,7 +106,7 @@ class GroupedSlatePolicy(MenuPolicy):
 
     @property
     def chooser(self) -> Chooser:
-        """Shows each round the slate of its person's group."""
+        """Shows each round the slate of its user's group."""
         return self._chooser
 
     def _menu(self, first: int, end: int, slates: Items, decks: Items, chances: Floats) -> SlatesByGroup:
@@ -143,7 +143,7 @@ class GroupedSlatePolicy(MenuPolicy):
         return min(self._shown[group].end if group in self._shown else 0 for group in known)
 
     def came(self, first: int, types: Ints, counts: NDArray[np.bool_]) -> None:
-        """Count public contexts: of how many people something is published. Nobody counts private ones."""
+        """Count public contexts: of how many users something is published. Nobody counts private ones."""
         if self._private:
             return
         segments = self.coming.segment_of[types]
@@ -194,10 +194,10 @@ class GroupedSlatePolicy(MenuPolicy):
         frame, place = self.frame, self._settled()
         if place is not None or self._published is not None:
             if self._published is None and place is not None:
-                people = self._blocks[place].people.ravel()
+                users = self._blocks[place].users.ravel()
                 if not self._private:
-                    people = self._counts.known(people.copy, frame.secret, place)
-                self._published = place, self._counts.release(frame.secret, place), people
+                    users = self._counts.known(users.copy, frame.secret, place)
+                self._published = place, self._counts.release(frame.secret, place), users
             with frame.guard.learning():
                 self._take_in()
             return
@@ -205,27 +205,28 @@ class GroupedSlatePolicy(MenuPolicy):
             with frame.guard.lock:  # first: without coins nothing has happened yet
                 word = int(frame.public.take(1)[0])
             with frame.guard.learning():
-                coins = np.random.Generator(np.random.Philox(word))
-                plan, leading = self._plan(coins)
+                rng = np.random.Generator(np.random.Philox(word))
+                plan, leading = self._plan(rng)
             self._begin(plan, leading)
 
     def _take_in(self) -> None:
-        """Believe what was published about a block, and forget what its people said."""
+        """Believe what was published about a block, and forget what its users said."""
         assert self._published is not None
-        place, published, people = self._published
+        place, published, users = self._published
         opened, frame = self._blocks[place], self.frame
         group, plan = self.groups[opened.plan.group], opened.plan
         noisy = [
             self._scale(each) if self._counts.noisy else 0.0 for each in plan.sensitivity[plan.starts[:-1]]
         ]
-        answers = opened.expected(frame.silent_rounds(opened.first, opened.end), self.coming, people)
-        result = understood(opened, plan.split(published), people, np.array(noisy), self.coming, frame)
+        answers = opened.expected(frame.silent_rounds(opened.first, opened.end), self.coming, users)
+        result = understood(opened, plan.split(published), users, np.array(noisy), self.coming, frame)
         drifted = group.add(opened, *result)
         total, many = float(sum(each.sum() for each in result[0])), round(float(answers.sum()))
         # A group that was split off begins with random slates, and nothing leads there.
         take_stock(
             self.signal, self._counts, frame, opened.first, plan.block.questions,
-            frame.patience.answering * answers, total, many, often=plan.often, hidden=plan.hidden, drifted=drifted,
+            frame.feedback_window.response_rate * answers, total, many, often=plan.often, hidden=plan.hidden,
+            drifted=drifted,
             at_random=len(self.groups) > 1 and bool(opened.leading[0] == NO_LEADER),
         )  # fmt: skip
         with frame.guard.answers, frame.guard.lock:
@@ -233,7 +234,7 @@ class GroupedSlatePolicy(MenuPolicy):
             del self._blocks[place]
             self._published = None
 
-    def _plan(self, coins: np.random.Generator) -> tuple[GroupBlock, Floats]:
+    def _plan(self, rng: np.random.Generator) -> tuple[GroupBlock, Floats]:
         """The next block of the first group that has nothing to show; it is split first, if that is due."""
         shares, rounds = self.coming.shares(), self.frame.rounds
         left = (self._horizon if self._known.horizon else self.groups[0].planner.expected(rounds)) - rounds
@@ -243,10 +244,10 @@ class GroupedSlatePolicy(MenuPolicy):
             number = self._waiting()
         open_now = [block.plan for block in self._blocks if block.plan.group == number]
         in_flight = sum(int(plan.block.sizes.sum()) for plan in open_now)
-        return self.groups[number].plan(number, shares, self.group_of == number, left, in_flight, coins)
+        return self.groups[number].plan(number, shares, self.group_of == number, left, in_flight, rng)
 
     def _waiting(self) -> int:
-        """The first group of people that has nothing to show."""
+        """The first group of users that has nothing to show."""
         known: list[int] = np.unique(self.group_of).tolist()
         rounds = self.frame.rounds
         return next(each for each in known if each not in self._shown or self._shown[each].end <= rounds)
@@ -258,7 +259,7 @@ class GroupedSlatePolicy(MenuPolicy):
             return
         whole, first = self.groups[number], len(self.groups)
         made = [whole.begin(segment, self._planner(self._private)) for segment in segments.tolist()]
-        with self.frame.guard.lock:  # people go on coming: no segment is in a group that is not there
+        with self.frame.guard.lock:  # users go on coming: no segment is in a group that is not there
             self.groups += made
             self.group_of[segments] = first + np.arange(len(made))
         if self._private:
@@ -283,13 +284,13 @@ class GroupedSlatePolicy(MenuPolicy):
                 return
             self._adopt(plan)
         with frame.guard.answers, frame.guard.lock:
-            people = np.zeros((len(plan.told), plan.n_parts), dtype=np.int64)
-            self._show(OpenGroupBlock(plan, frame.rounds, leading, people, not (drawn and same)))
+            users = np.zeros((len(plan.told), plan.n_parts), dtype=np.int64)
+            self._show(OpenGroupBlock(plan, frame.rounds, leading, users, not (drawn and same)))
 
     def _adopt(self, plan: GroupBlock) -> None:
         """A block was planned before a crash for a group that was formed then: form it again.
 
-        What its people are shown otherwise ends now: nobody is in two blocks.
+        What its users are shown otherwise ends now: nobody is in two blocks.
         """
         while len(self.groups) <= plan.group:
             self.groups.append(self.groups[0].begin(-1, self._planner(self._private)))
@@ -344,15 +345,15 @@ class GroupedSlatePolicy(MenuPolicy):
                     block.add_one(self._counts, lot, self._questions, row, segment, answer)
                 return
 
-    def replay(self, people: People, slates: Items, done: int) -> int:
+    def replay(self, users: Users, slates: Items, done: int) -> int:
         """To the end of the menu, or until a block can be published: everybody before is counted by then."""
         frame = self.frame
         ends = [frame.published_at(block.end) or self._end() for block in self._blocks]
-        stop = min(len(people), done + min(self._end(), *ends) - frame.rounds)
+        stop = min(len(users), done + min(self._end(), *ends) - frame.rounds)
         self.draw_rows(slates[done:stop])
         segments = self.coming.segment_of[frame.coming[: stop - done]]
         heard = np.ones(stop - done, dtype=np.bool_) if frame.heard is None else frame.heard[: stop - done]
-        answers = self._questions.answers(people, done, slates[done:stop])
+        answers = self._questions.answers(users, done, slates[done:stop])
         for lot, block in enumerate(self._blocks):
             if self._shown.get(block.plan.group) is block and block.end > frame.rounds:
                 hers = heard & (self.group_of[segments] == block.plan.group)

@@ -1,8 +1,8 @@
-"""What was published of a block, understood: of how many people it is, and how sure that is. Public.
+"""What was published of a block, understood: of how many users it is, and how sure that is. Public.
 
-Where contexts are public, people were counted as they came. Where they are private, how many of a group came is known
-from noisy numbers alone: the rounds of its deck times the share of its people, corrected by what the cells of a slate
-add up to, which is a noisy number of people who answered.
+Where contexts are public, users were counted as they came. Where they are private, how many of a group came is known
+from noisy numbers alone: the rounds of its deck times the share of its users, corrected by what the cells of a slate
+add up to, which is a noisy number of users who answered.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from diminuendo.types import Floats, Ints
 
 
 def understood(
-    opened: OpenGroupBlock, published: list[Floats], people: Ints, noisy: Floats, coming: Coming, frame: Frame
+    opened: OpenGroupBlock, published: list[Floats], users: Ints, noisy: Floats, coming: Coming, frame: Frame
 ) -> tuple[list[Floats], Floats, Floats, Floats]:
-    """What was published of each slate and part; of how many people, how sure that is; and the scale of noise.
+    """What was published of each slate and part; of how many users, how sure that is; and the scale of noise.
 
-    `people`: as counted when they came, where contexts are public. `noisy`: the scale of each slate's noise. What is
-    learned of how many people come goes to `coming`.
+    `users`: as counted when they came, where contexts are public. `noisy`: the scale of each slate's noise. What is
+    learned of how many users come goes to `coming`.
     """
-    plan, answering = opened.plan, frame.patience.answering
-    counted = people.reshape(len(plan.told), plan.n_parts).astype(np.float64)
+    plan, response_rate = opened.plan, frame.feedback_window.response_rate
+    counted = users.reshape(len(plan.told), plan.n_parts).astype(np.float64)
     unsure = np.zeros_like(counted)
     if not coming.private:
         return published, np.where(plan.told[:, None], counted, 0) + _whole(plan, counted), unsure, noisy
@@ -37,8 +37,8 @@ def understood(
             continue
         of_part = part_shares if plan.told[row] else part_shares.sum()[None]
         expected = of_part * rounds[row]
-        said = numbers.sum(axis=1) / answering
-        noise = 2 * numbers.shape[1] * noisy[row] ** 2 / answering**2
+        said = numbers.sum(axis=1) / response_rate
+        noise = 2 * numbers.shape[1] * noisy[row] ** 2 / response_rate**2
         spread = expected * (1 + expected / max(1.0, rounds[row]))
         trust = spread / (spread + noise) if noise else np.ones_like(spread)
         counted[row, : len(said)] = np.maximum(expected + trust * (said - expected), 1.0)
@@ -54,7 +54,7 @@ def understood(
 
 
 def _whole(plan: GroupBlock, counted: Floats) -> Floats:
-    """Where a slate does not tell parts apart, all people are of the first."""
+    """Where a slate does not tell parts apart, all users are of the first."""
     result = np.zeros_like(counted)
     result[~plan.told, 0] = counted[~plan.told].sum(axis=1)
     return result

@@ -75,9 +75,9 @@ class PostgresStore:
 
     # Public facts, by operators.
 
-    def add_population(self, name: str, facts: bytes) -> None:
+    def add_population(self, name: str, spec: bytes) -> None:
         """A new population."""
-        ((new,),) = self._server.rows("SELECT diminuendo.add_population($1, $2)", name, facts, again=False)
+        ((new,),) = self._server.rows("SELECT diminuendo.add_population($1, $2)", name, spec, again=False)
         if not new:
             raise InvalidInput(f"There is a population {name!r} already; give this one another name.")
 
@@ -85,10 +85,10 @@ class PostgresStore:
         """By name, the facts of each."""
         return dict(self._server.rows("SELECT name, facts FROM diminuendo.populations ORDER BY number"))
 
-    def add_placement(self, name: str, population: str, facts: bytes) -> int:
+    def add_placement(self, name: str, population: str, spec: bytes) -> int:
         """A new placement of a population, and its number."""
         self._check_population(population)
-        given = (name, population, facts)
+        given = (name, population, spec)
         ((number,),) = self._server.rows("SELECT diminuendo.add_placement($1, $2, $3)", *given, again=False)
         if number is None:
             raise InvalidInput(f"There is a placement {name!r} already; give this one another name.")
@@ -178,7 +178,7 @@ class PostgresStore:
         """Count visits and keep answers; a second answer to a round takes as long, and changes nothing."""
         told = [(row.placement, row.round, row.sealed, row.at) for row in answers if is_answer(row)]
         whole = [(number, row) for number, row in enumerate(visits) if is_visit(row)]
-        came = [(row.placement, row.person, row.visits, row.round, row.key) for _, row in whole]
+        came = [(row.placement, row.user_id, row.max_rounds_per_user, row.round, row.key) for _, row in whole]
         columns = (*_columns(told, 4), *_columns(came, 5))
         counted = [Counted(False, row.round) for row in visits]
         query = "SELECT * FROM diminuendo.put($1, $2, $3, $4, $5, $6, $7, $8, $9)"
@@ -192,9 +192,9 @@ class PostgresStore:
         asked = [number for number in rounds if is_number(number)]
         self._server.rows("SELECT diminuendo.erase($1, $2)", placement, asked)
 
-    def erase_person(self, placement: int, person: bytes) -> None:
+    def erase_user(self, placement: int, user_id: bytes) -> None:
         """As `erase`, for the rounds of somebody who has a name."""
-        self._server.rows("SELECT diminuendo.erase_person($1, $2)", placement, person)
+        self._server.rows("SELECT diminuendo.erase_user($1, $2)", placement, user_id)
 
     # The trainer.
 

@@ -210,12 +210,12 @@ BEGIN
     UPDATE counters SET at = moment WHERE placement = which;
 END $$;
 
--- All rounds in the order of their numbers and all people in the order of theirs: two who write at once wait for each
+-- All rounds in the order of their numbers and all users in the order of theirs: two who write at once wait for each
 -- other, and never both. What changes nothing is written to the log as well, and takes as long. An answer has the time
 -- of its arrival, unless that is to come or too long ago.
 CREATE FUNCTION diminuendo.put(
     places bigint[], numbers bigint[], boxes bytea[], arrived double precision[],
-    at_places bigint[], persons bytea[], most bigint[], visited bigint[], names bytea[]
+    at_places bigint[], users bytea[], most bigint[], visited bigint[], names bytea[]
 ) RETURNS TABLE (visit bigint, counts boolean, counted bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
 #variable_conflict use_column
@@ -236,22 +236,22 @@ BEGIN
         ORDER BY told.placement, told.round, told.nth
         ON CONFLICT DO NOTHING;
     FOR each IN
-        SELECT told.* FROM unnest(at_places, persons, most, visited, names) WITH ORDINALITY
-            AS told (placement, person, visits, round, key, nth)
-        JOIN counters USING (placement) ORDER BY told.placement, told.person, told.nth
+        SELECT told.* FROM unnest(at_places, users, most, visited, names) WITH ORDINALITY
+            AS told (placement, user_id, max_rounds_per_user, round, key, nth)
+        JOIN counters USING (placement) ORDER BY told.placement, told.user_id, told.nth
     LOOP
-        INSERT INTO visits VALUES (each.placement, each.person, '{{}}', -1, '') ON CONFLICT DO NOTHING;
-        SELECT * INTO hers FROM visits WHERE placement = each.placement AND person = each.person FOR UPDATE;
+        INSERT INTO visits VALUES (each.placement, each.user_id, '{{}}', -1, '') ON CONFLICT DO NOTHING;
+        SELECT * INTO hers FROM visits WHERE placement = each.placement AND user_id = each.user_id FOR UPDATE;
         before := CASE WHEN each.key <> '' AND each.key = hers.key THEN hers.last ELSE each.round END;
         visit := each.nth;
         counted := before;
         IF before = ANY (hers.rounds) OR before = hers.last THEN
             counts := before = ANY (hers.rounds);
         ELSE
-            counts := cardinality(hers.rounds) < each.visits;
+            counts := cardinality(hers.rounds) < each.max_rounds_per_user;
             UPDATE visits SET last = each.round, key = each.key,
                 rounds = CASE WHEN counts THEN hers.rounds || each.round ELSE hers.rounds END
-                WHERE placement = each.placement AND person = each.person;
+                WHERE placement = each.placement AND user_id = each.user_id;
         END IF;
         RETURN NEXT;
     END LOOP;
@@ -273,9 +273,9 @@ BEGIN
 END $$;
 
 -- The rounds of somebody who has a name, those that count and her last one; which they are is told to nobody.
-CREATE FUNCTION diminuendo.erase_person(which bigint, whom bytea) RETURNS void
+CREATE FUNCTION diminuendo.erase_user(which bigint, whom bytea) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
-    PERFORM erase(which, ARRAY(SELECT unnest(rounds || last) FROM visits WHERE placement = which AND person = whom));
+    PERFORM erase(which, ARRAY(SELECT unnest(rounds || last) FROM visits WHERE placement = which AND user_id = whom));
 END $$;
 
 CREATE FUNCTION diminuendo.leases_shown(which bigint, since bigint)

@@ -18,7 +18,7 @@ ROLES = ("front", "trainer")
 """How the names of roles end."""
 CALLED = (
     "instant", "leases_shown", "ledger_shown", "releases_shown", "beat", "add_population", "add_placement", "add_event",
-    "remember_request", "end_request", "lease", "put", "erase", "erase_person",
+    "remember_request", "end_request", "lease", "put", "erase", "erase_user",
 )  # fmt: skip
 """Functions that front ends call."""
 READ = (*PUBLIC, "menus", "beats")

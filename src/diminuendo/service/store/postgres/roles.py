@@ -6,7 +6,7 @@
 
 They are groups without a password: whoever logs in is a member of one. PostgreSQL tells everybody who may connect how
 many rows each table has, about, and when somebody writes; and front ends are believed what they say, and hold others up
-when they do not go on. So both are for people inside the wall, front logins for the machines of front ends alone,
+when they do not go on. So both are for users inside the wall, front logins for the machines of front ends alone,
 and others get a key of the service.
 """
 

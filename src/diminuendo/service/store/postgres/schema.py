@@ -31,7 +31,7 @@ WITHIN = (
     "ledger",
     "releases",
 )
-"""Tables that say when a trainer has written what: inside the wall, though nothing in them is about one person."""
+"""Tables that say when a trainer has written what: inside the wall, though nothing in them is about one user_id."""
 
 PRIVATE = ("answers", "visits", "snapshot_parts", "trainer_keys")
 """Tables of which only trainers read anything."""
@@ -139,13 +139,13 @@ CREATE TABLE diminuendo.answers (
     sealed bytea,                          -- opaque; NULL is a tombstone
     PRIMARY KEY (placement, round)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
-CREATE TABLE diminuendo.visits (
+CREATE TABLE diminuendo.max_rounds_per_user (
     placement bigint NOT NULL,
-    person bytea NOT NULL,                 -- opaque
+    user_id bytea NOT NULL,                 -- opaque
     rounds bigint[] NOT NULL,              -- those that count
     last bigint NOT NULL,                  -- her last round, counted or not ...
     key bytea NOT NULL,                    -- ... and what the client called its request
-    PRIMARY KEY (placement, person)
+    PRIMARY KEY (placement, user_id)
 );
 CREATE TABLE diminuendo.snapshot_parts (
     placement bigint NOT NULL REFERENCES diminuendo.placements,

@@ -1,12 +1,12 @@
-"""Rounds that are chosen elsewhere: other processes hold the menu, choose by it, and hand in what people say.
+"""Rounds that are chosen elsewhere: other processes hold the menu, choose by it, and hand in what users say.
 
     rounds = Elsewhere(learner)
     rounds.chosen(100, at=now)                     # the next 100 rounds are theirs; nothing is drawn here
     rounds.came(first, counts, types)              # who came in them, as far as that is public: before they answer
-    rounds.answered(numbers, rows, types, said)    # what was shown and what people said, in any order, in bulk
+    rounds.answered(numbers, rows, types, said)    # what was shown and what users said, in any order, in bulk
     learner.release()                              # as ever, when rounds are settled
 
-Answers are those of people: whatever cannot be read counts as nothing, raises nothing and touches nobody else's answer.
+Answers are those of users: whatever cannot be read counts as nothing, raises nothing and touches nobody else's answer.
 Driven so, a learner publishes what it would if all of that had happened here, with `choose(release=False)` and
 `observe` (docs/maths/late.md, Theorem L1: what is shown is a function of what was published, wherever that is done).
 """
@@ -26,19 +26,19 @@ from diminuendo.learners.base.decisions import shown
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.privacy.process_guard import asked
-from diminuendo.streams.people import People
+from diminuendo.streams.users import Users
 from diminuendo.types import EMPTY_SLOT, Decision, Ints, Items
 
 
-class Elsewhere:
+class RemoteRounds:
     """The door of a learner for rounds that others choose."""
 
     def __init__(self, learner: Learner) -> None:
         policy = learner.policy
-        if not (isinstance(policy, MenuPolicy) and policy.elsewhere):
+        if not (isinstance(policy, MenuPolicy) and policy.remote_rounds):
             raise InvalidInput(
                 f"{learner.name!r} must draw its slates itself: they need secret scores, or words of coins that it "
-                "has to know. Rounds may be chosen elsewhere where a policy says `elsewhere = True`, as those of "
+                "has to know. Rounds may be chosen elsewhere where a policy says `remote_rounds = True`, as those of "
                 "'private' do."
             )
         if learner.sample > 1:
@@ -102,9 +102,9 @@ class Elsewhere:
     def answered(
         self, rounds: Sequence[int] | Ints, rows: Items, types: Sequence[int] | Ints | None, said: Any
     ) -> None:
-        """What people said in these rounds; `rows`: what each was shown, EMPTY_SLOT where a slot was empty.
+        """What users said in these rounds; `rows`: what each was shown, EMPTY_SLOT where a slot was empty.
 
-        `types`: of what type each is, where there are contexts. `said`: the feedback of each, in a list; or People, of
+        `types`: of what type each is, where there are contexts. `said`: the feedback of each, in a list; or Users, of
         whom number i gave answer number i. Of each round the first answer counts that can be read and is in time.
         An answer to a round of which `came` was not told is none; it may be handed in again afterwards. Where nobody
         came yet in any round, that is an error, whoever answered.
@@ -137,7 +137,7 @@ class Elsewhere:
             if len(decisions.types):
                 decisions.types[places] = kinds[which]
             decisions.waiting[places] = False
-            theirs = said[which] if isinstance(said, People) else [answers[each] for each in which.tolist()]
+            theirs = said[which] if isinstance(said, Users) else [answers[each] for each in which.tolist()]
             self._policy.learn_all(places, theirs)
 
     def _sound(self, rows: Ints, kinds: Ints) -> NDArray[np.bool_]:
@@ -151,7 +151,7 @@ class Elsewhere:
     def _read(self, which: Ints, rounds: Ints, rows: Ints, said: Any) -> tuple[Ints, dict[int, Any]]:
         """Of these answers those that can be read; and, where they are in a list, as the policy learns from them."""
         frame, reader, answers = self._frame, self._policy.reader, dict[int, Any]()
-        if isinstance(said, People):
+        if isinstance(said, Users):
             said.check()
             return which if said.n_items == frame.n_items and "full" in reader.kinds else which[:0], answers
         for each in which.tolist():
@@ -165,9 +165,9 @@ class Elsewhere:
         return np.array(list(answers), dtype=np.int64), answers
 
     def erase(self, rounds: Sequence[int] | Ints) -> None:
-        """Nothing that is released from now on uses what single people said in these rounds.
+        """Nothing that is released from now on uses what single users said in these rounds.
 
-        Where people are kept they are dropped; what was added to sums stays there, as what was published does
+        Where users are kept they are dropped; what was added to sums stays there, as what was published does
         (docs/maths/late.md, Theorem L3). Not in the midst of a release.
         """
         guard = self._frame.guard

@@ -1,8 +1,8 @@
-"""Rounds of people that count, in a file: whoever was shown a slate has had that round, whatever happens afterwards.
+"""Rounds of users that count, in a file: whoever was shown a slate has had that round, whatever happens afterwards.
 
 One line for the learner whose rounds they are, then one for each group of rounds that were counted at once: hashes of
-the people, with a check over them and the line before. A line is on disk before anybody of its group is shown anything.
-So a last line without its end is of people who were shown nothing, and is dropped; any other damage is refused. A file
+the users, with a check over them and the line before. A line is on disk before anybody of its group is shown anything.
+So a last line without its end is of users who were shown nothing, and is dropped; any other damage is refused. A file
 of many lines is written anew when it is opened, in the order of hashes, which says nothing about who came when.
 """
 
@@ -23,7 +23,7 @@ from diminuendo.privacy.books import durable
 FORMAT = 1
 
 HASHED = 16
-"""Bytes that stand for a person."""
+"""Bytes that stand for a user."""
 
 CHECK = 8
 """Bytes of a check."""
@@ -32,8 +32,8 @@ MANY = 1000
 """Lines: a file of more is written anew when it is opened."""
 
 
-class VisitFile:
-    """How many rounds of each person count, by her hash; held by the process that holds the ledger beside it."""
+class ContributionFile:
+    """How many rounds of each user count, by her hash; held by the process that holds the ledger beside it."""
 
     def __init__(self, path: Path, learner: str) -> None:
         self._path, self._lock, self._closed = path, threading.Lock(), False
@@ -55,10 +55,10 @@ class VisitFile:
                 raise
 
     def __repr__(self) -> str:
-        return f"<VisitFile {self._path}>"
+        return f"<ContributionFile {self._path}>"
 
     def reach(self, rounds: Mapping[bytes, int]) -> None:
-        """These people have had at least these rounds: on disk when this returns; unchanged where it fails."""
+        """These users have had at least these rounds: on disk when this returns; unchanged where it fails."""
         with self._lock:
             missing = Counter(rounds) - self.rounds
             if not missing:
@@ -106,11 +106,11 @@ class VisitFile:
                 result = base64.b64decode(text, validate=True)
             except ValueError:
                 result = b""
-            check, people = result[:CHECK], result[CHECK:]
-            if not people or len(people) % HASHED or check != _check(self._check, people):
+            check, users = result[:CHECK], result[CHECK:]
+            if not users or len(users) % HASHED or check != _check(self._check, users):
                 raise LedgerDamaged(f"{self._path}, line {number}: its check does not fit. {RESTORE}")
             self._check = check
-            self.rounds.update(people[at : at + HASHED] for at in range(0, len(people), HASHED))
+            self.rounds.update(users[at : at + HASHED] for at in range(0, len(users), HASHED))
         self._size = len(content) - len(rest)
         return len(lines)
 
@@ -130,9 +130,9 @@ class VisitFile:
 RESTORE = "Restore the file from a copy."
 
 
-def _line(before: bytes, people: Iterable[bytes]) -> tuple[bytes, bytes]:
+def _line(before: bytes, users: Iterable[bytes]) -> tuple[bytes, bytes]:
     """A group of rounds as a line, and its check."""
-    whole = b"".join(sorted(people))
+    whole = b"".join(sorted(users))
     check = _check(before, whole)
     return base64.b64encode(check + whole) + b"\n", check
 

@@ -1,6 +1,6 @@
 """One slate for everybody: what is shown between releases, and what the next release asks.
 
-At each release people answer a chain of questions: what each item is worth by itself; what every item loses when the
+At each release users answer a chain of questions: what each item is worth by itself; what every item loses when the
 best one joins; and so on; at last what is left. The slate is greedy on what is believed then. Once a slate is a decent
 one, releases ask around it instead: what each item would add to it, and what each shown item keeps
 others from adding; then items are swapped. What is said of items that can still be picked counts more (focus.py).
@@ -24,11 +24,11 @@ from diminuendo.learners.overlap.focus import NextFocus
 from diminuendo.learners.overlap.pick import Picked, SlatePicker
 from diminuendo.learners.overlap.running_means import RunningMeans
 from diminuendo.learners.overlap.schedule import OverlapPlan
-from diminuendo.learners.overlap.stored import PeopleMemory
+from diminuendo.learners.overlap.stored import UsersMemory
 from diminuendo.types import EMPTY_SLOT, Ints, Items
 
 SETTLED, CHAINS = 12.0, 2
-"""A slate is asked around once it earns SETTLED nu of people for each slot (schedule.py), after CHAINS chains."""
+"""A slate is asked around once it earns SETTLED nu of users for each slot (schedule.py), after CHAINS chains."""
 
 
 class Occasion(NamedTuple):
@@ -37,12 +37,12 @@ class Occasion(NamedTuple):
     number: int
     first: int
     """The first batch that is asked."""
-    people: int
-    """How many people are remembered, whether or not they answered."""
-    payoff: float
+    users: int
+    """How many users are remembered, whether or not they answered."""
+    reward: float
     """What slates earned since memory began, on average, as published."""
     since: int
-    """The batch since which nothing is forgotten of what was published: `first`, or one whose people are forgotten."""
+    """The batch since which nothing is forgotten of what was published: `first`, or one whose users are forgotten."""
 
 
 class Shown(Protocol):
@@ -78,7 +78,7 @@ class Shown(Protocol):
         """Whether these numbers, as read from a snapshot, can have come about."""
 
 
-class OneForAll:
+class GlobalSlate:
     """The slate of the last release; before the first the best by a prior, or random ones."""
 
     def __init__(
@@ -86,7 +86,7 @@ class OneForAll:
         items: ItemAvailability,
         plan: OverlapPlan,
         prior: Prior | None,
-        memory: PeopleMemory,
+        memory: UsersMemory,
         *,
         chains: int = 1,
     ) -> None:
@@ -96,11 +96,11 @@ class OneForAll:
         self.slate: Items = np.full(items.slots, EMPTY_SLOT, dtype=np.int32)
         if prior is not None:
             if plan.releases:
-                self.picker.begin_with(prior.scores, float(prior.people), plan.first_noise)
+                self.picker.begin_with(prior.scores, float(prior.users), plan.first_noise)
             self.picker.fill(self.slate)
 
     def __repr__(self) -> str:
-        return f"<OneForAll: {self.slate.tolist()}>"
+        return f"<GlobalSlate: {self.slate.tolist()}>"
 
     def menu(self, first: int, end: int | None, words: int, *, released: bool) -> Menu:
         """The slate, if there is one: by a release, or by a prior. Else random ones."""
@@ -119,21 +119,21 @@ class OneForAll:
 
     def begin(self, occasion: Occasion) -> Callable[[], Picked]:
         """A chain from the start, or around the slate that is shown."""
-        number, first, people, *_ = occasion
+        number, first, users, *_ = occasion
         before = self._memory.asked_around(number)  # what was charged before a crash stays what it was
         if self.settled(occasion) if before is None else before:
-            around = self._memory.begin_around(number, first, self.slate, self.focus.of_around(people))
+            around = self._memory.begin_around(number, first, self.slate, self.focus.of_around(users))
             return partial(self.picker.improved, around)
-        questions = self._memory.begin_release(number, first, self.focus.of_chain(people))
+        questions = self._memory.begin_release(number, first, self.focus.of_chain(users))
         return partial(self.picker.slate, questions)
 
     def settled(self, occasion: Occasion) -> bool:
         """Whether the slate that is shown is worth improving: what it earned stands out from noise and prior."""
-        number, _, people, payoff, since = occasion
+        number, _, users, reward, since = occasion
         return (
             number - since >= CHAINS
-            and (self._prior is None or people >= self._prior.people)
-            and people * payoff >= SETTLED * self._items.slots * self._plan.nu
+            and (self._prior is None or users >= self._prior.users)
+            and users * reward >= SETTLED * self._items.slots * self._plan.nu
             and bool((self.slate != EMPTY_SLOT).all())
         )
 
@@ -141,7 +141,7 @@ class OneForAll:
         """Go on from what was published, and show the slate."""
         self.picker.take(picked)
         if picked.standing is not None:
-            self.focus.follow(picked.standing, occasion.people / self._plan.schedule.ends[0])
+            self.focus.follow(picked.standing, occasion.users / self._plan.schedule.ends[0])
             self.focus.widen(new)
         self.slate[:] = picked.slate
 

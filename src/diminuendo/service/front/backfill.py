@@ -1,6 +1,6 @@
-"""One slate by public lists: drawn at random, or without what one person excludes.
+"""One slate by public lists: drawn at random, or without what one user excludes.
 
-As learners/base/rules does it, in plain Python for one person; tests compare the two. What stands in for an excluded
+As learners/base/rules does it, in plain Python for one user; tests compare the two. What stands in for an excluded
 item follows from public facts and her exclusions alone: no coins, so nobody else is shown anything different.
 """
 
@@ -151,7 +151,7 @@ class Excluded:
 def without(
     lists: Lists, own: Sequence[int], ranking: Sequence[int], slate: Sequence[int], excluded: Excluded
 ) -> tuple[int, ...]:
-    """A slate without what a person excludes, and with stand-ins in the slots that become free.
+    """A slate without what a user excludes, and with stand-ins in the slots that become free.
 
     The best of her type's own that fits, then of everybody's; then the next one by number, and round again.
     """

@@ -14,13 +14,13 @@ from typing import Protocol
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo.types import LARGEST_LIFE, Words
+from diminuendo.types import LARGEST_INCARNATION, Words
 
 
-class Coins(Protocol):
+class RandomSource(Protocol):
     """A source of uniform 64-bit words, in two streams that never meet.
 
-    Pass it as `coins=` to whatever draws. Public words may be published: who explores, slates drawn from released
+    Pass it as `rng=` to whatever draws. Public words may be published: who explores, slates drawn from released
     scores. Secret words are what privacy rests on: noise, and draws from secret scores.
 
     Attributes
@@ -30,8 +30,8 @@ class Coins(Protocol):
 
     See Also
     --------
-    SystemCoins : the default.
-    SeededCoins : reproducible, for simulation and tests.
+    SystemSource : the default.
+    SeededSource : reproducible, for simulation and tests.
 
     """
 
@@ -68,7 +68,7 @@ class Coins(Protocol):
         ...
 
 
-class SystemCoins:
+class SystemSource:
     """Words from the operating system (`os.urandom`): the default, and the only source for real users.
 
     Attributes
@@ -78,15 +78,15 @@ class SystemCoins:
 
     Examples
     --------
-    >>> from diminuendo import SystemCoins
-    >>> SystemCoins().secret(3).dtype, SystemCoins.secure
+    >>> from diminuendo import SystemSource
+    >>> SystemSource().secret(3).dtype, SystemSource.secure
     (dtype('uint64'), True)
     """
 
     secure = True
 
     def __repr__(self) -> str:
-        return "SystemCoins()"
+        return "SystemSource()"
 
     def public(self, count: int) -> Words:
         """Return `count` words of 64 bits. `secret` is the same method."""
@@ -95,7 +95,7 @@ class SystemCoins:
     secret = public
 
 
-class SeededCoins:
+class SeededSource:
     """Words that follow from a seed, for simulation and tests. Nothing drawn with them is private.
 
     Parameters
@@ -114,10 +114,10 @@ class SeededCoins:
 
     Examples
     --------
-    >>> from diminuendo import SeededCoins
-    >>> bool((SeededCoins(7).public(4) == SeededCoins(7).public(4)).all())
+    >>> from diminuendo import SeededSource
+    >>> bool((SeededSource(7).public(4) == SeededSource(7).public(4)).all())
     True
-    >>> bool((SeededCoins(7).public(4) == SeededCoins(7).secret(4)).any())
+    >>> bool((SeededSource(7).public(4) == SeededSource(7).secret(4)).any())
     False
     """
 
@@ -130,7 +130,7 @@ class SeededCoins:
         )
 
     def __repr__(self) -> str:
-        return f"SeededCoins({self.seed})"
+        return f"SeededSource({self.seed})"
 
     def public(self, count: int) -> Words:
         """Return the next `count` words of the public stream."""
@@ -141,11 +141,11 @@ class SeededCoins:
         return np.asarray(self._secret.random_raw(count), dtype=np.uint64)
 
 
-def life_of(coins: Coins) -> int:
+def incarnation_of(rng: RandomSource) -> int:
     """A number that no other learner has; with seeded coins, one that follows from the seed.
 
     It has 53 bits, which JavaScript keeps; what follows from a seed may have more.
     """
-    if coins.secure:
-        return int(coins.public(1)[0] >> np.uint64(11))
-    return int(getattr(coins, "seed", 0)) & LARGEST_LIFE
+    if rng.secure:
+        return int(rng.public(1)[0] >> np.uint64(11))
+    return int(getattr(rng, "seed", 0)) & LARGEST_INCARNATION

@@ -27,7 +27,7 @@ REMEMBERED = 10_000
 
 
 @dataclass(frozen=True)
-class Patience:
+class FeedbackWindow:
     """The feedback window: until when feedback on a decision counts, and how many users respond.
 
     Parameters
@@ -61,9 +61,9 @@ class Patience:
     Examples
     --------
     >>> import diminuendo as dim
-    >>> window = dim.Patience(rounds=1_000, answering=0.3)
-    >>> setting = dim.Setting(n_items=50, slots=3, rounds=20_000, feedback="bandit", patience=window)
-    >>> dim.make("private", setting).patience.rounds
+    >>> window = dim.FeedbackWindow(rounds=1_000, response_rate=0.3)
+    >>> setting = dim.Setting(n_items=50, slots=3, rounds=20_000, feedback="bandit", feedback_window=window)
+    >>> dim.make("private", setting).feedback_window.rounds
     1000
 
     """
@@ -71,8 +71,10 @@ class Patience:
     rounds: int | None = None
     seconds: float | None = None
     in_flight: int = REMEMBERED
-    usually: int | None = field(default=None, repr=False)  # runs that were kept are named by the rest
-    answering: float = 1.0
+    expected_pending: int | None = field(
+        default=None, repr=False
+    )  # runs that were kept are named by the rest
+    response_rate: float = 1.0
     clock: Callable[[], float] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -80,14 +82,14 @@ class Patience:
             raise InvalidInput("Patience is in rounds or in seconds, not in both.")
         checked: dict[str, Any] = {"in_flight": _validate.positive_int(self.in_flight, "in_flight")}
         if self.rounds is not None:
-            checked["rounds"] = _validate.whole(self.rounds, 0, LONGEST, "patience")
-        if self.usually is not None:
-            checked["usually"] = _validate.positive_int(self.usually, "usually")
+            checked["rounds"] = _validate.whole(self.rounds, 0, LONGEST, "feedback_window")
+        if self.expected_pending is not None:
+            checked["expected_pending"] = _validate.positive_int(self.expected_pending, "expected_pending")
         if self.seconds is not None:
             checked["seconds"] = _validate.positive_float(self.seconds, "patience in seconds")
-        checked["answering"] = _validate.positive_float(self.answering, "answering")
-        if checked["answering"] > 1:
-            raise InvalidInput(f"answering is a share of people, at most 1; got {self.answering}.")
+        checked["response_rate"] = _validate.positive_float(self.response_rate, "response_rate")
+        if checked["response_rate"] > 1:
+            raise InvalidInput(f"answering is a share of users, at most 1; got {self.response_rate}.")
         if (self.seconds is not None or self.clock is not None) and not callable(self.clock):
             raise InvalidInput(
                 "Patience in seconds needs a clock, a function that tells the time in seconds, as time.time; "
@@ -105,82 +107,83 @@ class Patience:
     def ahead(self) -> int:
         """About how many rounds are chosen between the last round of a batch and the release about it."""
         if self.seconds is not None:
-            return self.in_flight if self.usually is None else self.usually
+            return self.in_flight if self.expected_pending is None else self.expected_pending
         return 0 if self.rounds is None else self.rounds
 
     def config(self) -> int | dict[str, Any] | None:
         """Return the window as a snapshot holds it, None for the default."""
-        if self == NO_PATIENCE:
+        if self == NO_FEEDBACK_WINDOW:
             return None
-        if self == Patience(rounds=self.rounds):
+        if self == FeedbackWindow(rounds=self.rounds):
             return self.rounds
         parts = {
-            name: getattr(self, name) for name in ("rounds", "seconds", "in_flight", "usually", "answering")
+            name: getattr(self, name)
+            for name in ("rounds", "seconds", "in_flight", "expected_pending", "response_rate")
         }
         return {name: value for name, value in parts.items() if value is not None}
 
 
-NO_PATIENCE = Patience()
+NO_FEEDBACK_WINDOW = FeedbackWindow()
 """Nothing waits for answers, and everybody answers."""
 
-Patient: TypeAlias = Patience | int | None
+Patient: TypeAlias = FeedbackWindow | int | None
 """What can be said of patience: a number is one of rounds, and None says nothing."""
 
 
-def as_patience(said: Patient) -> Patience:
+def as_feedback_window(said: Patient) -> FeedbackWindow:
     """What was said, as a Patience."""
-    if isinstance(said, Patience):
+    if isinstance(said, FeedbackWindow):
         return said
-    return NO_PATIENCE if said is None else Patience(rounds=said)
+    return NO_FEEDBACK_WINDOW if said is None else FeedbackWindow(rounds=said)
 
 
 def answered_in_time(
-    late: Any,
+    delay: Any,
     rounds: int,
-    patience: int | None,
+    feedback_window: int | None,
     learner: str,
     sampled: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_] | None:
     """Who answers before her deadline: all that lateness changes, where answers wait until they are settled.
 
-    `late`: how many further people come before each answers; None where all answer at once, and so in time.
-    `patience`: in rounds; None where the learner of that name does not wait, so that nobody may be late. `sampled`: who
-    has a round, where there is a public sample.
+    `delay`: how many further users come before each answers; None where all answer at once, and so in time.
+    `feedback_window`: in rounds; None where the learner of that name does not wait, so that nobody may be
+    late. `sampled`: who has a round, where there is a public sample.
     """
-    if late is None:
+    if delay is None:
         return None
-    late = late if sampled is None else rounds_late(late, sampled)
-    late = _validate.numbers(late, "late", None)
-    if late.shape != (rounds,) or not np.issubdtype(late.dtype, np.integer):
-        raise InvalidInput(f"late must be a whole number for each of {rounds:,} people; got {late.shape}.")
-    if patience is None:
-        if late.any():
+    delay = delay if sampled is None else rounds_late(delay, sampled)
+    delay = _validate.numbers(delay, "delay", None)
+    if delay.shape != (rounds,) or not np.issubdtype(delay.dtype, np.integer):
+        raise InvalidInput(f"late must be a whole number for each of {rounds:,} users; got {delay.shape}.")
+    if feedback_window is None:
+        if delay.any():
             raise InvalidInput(
                 f"{learner!r} learns from answers in the order in which they come, so that late ones cannot be "
                 "replayed at once; use loop(), or make it with patience in rounds, if it publishes in batches."
             )
         return np.ones(rounds, dtype=np.bool_)
-    in_time: NDArray[np.bool_] = (late >= 0) & (late <= patience)
+    in_time: NDArray[np.bool_] = (delay >= 0) & (delay <= feedback_window)
     return in_time
 
 
-def rounds_late(late: Any, sampled: NDArray[np.bool_]) -> Any:
-    """How many rounds of the sample are chosen before each person answers, where `late` further people are.
+def rounds_late(delay: Any, sampled: NDArray[np.bool_]) -> Any:
+    """How many rounds of the sample are chosen before each user answers, where `delay` further users are.
 
     What is no such list is returned as it is, to be refused where lists are read.
     """
-    if np.shape(late) != sampled.shape or not np.issubdtype(np.asarray(late).dtype, np.integer):
-        return late
-    waits: Ints = np.asarray(late, dtype=np.int64)
+    if np.shape(delay) != sampled.shape or not np.issubdtype(np.asarray(delay).dtype, np.integer):
+        return delay
+    waits: Ints = np.asarray(delay, dtype=np.int64)
     so_far, last = np.cumsum(sampled), len(sampled) - 1
     after = np.minimum(np.arange(len(sampled)) + np.maximum(waits, 0), last)
     return np.where(waits < 0, NEVER, so_far[after] - so_far)
 
 
-def patience_in(patience: Patience, one_in: int) -> Patience:
-    """Patience that was said in people, in rounds of a sample of them: three deviations more than are expected."""
-    if patience.rounds is None or one_in == 1:
-        return patience
-    expected = patience.rounds / one_in
+def feedback_window_in(feedback_window: FeedbackWindow, one_in: int) -> FeedbackWindow:
+    """Patience that was said in users, in rounds of a sample of them: three deviations more than are expected."""
+    if feedback_window.rounds is None or one_in == 1:
+        return feedback_window
+    expected = feedback_window.rounds / one_in
     rounds = int(np.ceil(expected + 3 * np.sqrt(expected)))
-    return Patience(rounds=rounds, answering=patience.answering)
+    return FeedbackWindow(rounds=rounds, response_rate=feedback_window.response_rate)

@@ -1,4 +1,4 @@
-"""One person's objective: one row of a table, evaluated by the table's own kernels."""
+"""One user's objective: one row of a table, evaluated by the table's own kernels."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from diminuendo.objectives.recorded import record
 from diminuendo.types import Floats, Items, Objective, Slate, SlateLike
 
 
-class Person:
+class User:
     """One user's objective: a row of a stream, evaluated by compiled code. Reveals nothing when printed.
 
-    `People.__getitem__` and `person` make them; they satisfy the `Objective` protocol.
+    `Users.__getitem__` and `user` make them; they satisfy the `Objective` protocol.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class Person:
     Examples
     --------
     >>> import diminuendo as dim
-    >>> user = dim.People(dim.NoisyOr(), [[0.5, 0.0, 0.5]])[0]
+    >>> user = dim.Users(dim.NoisyOr(), [[0.5, 0.0, 0.5]])[0]
     >>> user, user.value((0, 2))
-    (<Person: noisy-or over 3 items>, 0.75)
+    (<User: noisy-or over 3 items>, 0.75)
     """
 
     __slots__ = ("family", "index", "n_items", "table")
@@ -60,10 +60,10 @@ class Person:
         self.index = index
 
     def __repr__(self) -> str:
-        return f"<Person: {self.family.name} over {self.n_items} items>"
+        return f"<User: {self.family.name} over {self.n_items} items>"
 
-    def checked(self) -> Person:
-        """Return the same user as a fresh Person whose row compiled code can read.
+    def checked(self) -> User:
+        """Return the same user as a fresh User whose row compiled code can read.
 
         Raises
         ------
@@ -74,10 +74,10 @@ class Person:
         plain = type(index) is type(n_items) is int and index >= 0
         if not plain or not sound_table(self.family, self.table, n_items, index, index + 1):
             raise InvalidInput(
-                "This Person is no row of a table of their family and number of items. Take one from People or from "
-                "person(), and leave it as it is."
+                "This User is no row of a table of their family and number of items. Take one from Users or from "
+                "user(), and leave it as it is."
             )
-        return Person(self.family, n_items, self.table, index)
+        return User(self.family, n_items, self.table, index)
 
     def _state(self) -> Floats:
         return np.empty(largest_state(self.table, self.index, self.index + 1))
@@ -162,7 +162,7 @@ class Person:
         Two items please surely, each shown with probability 1/4. L adds these up, F is 1 - (3/4)^2.
 
         >>> from diminuendo.objectives import NoisyOr
-        >>> visitor = person(NoisyOr(), {0: 1.0, 1: 1.0}, n_items=3)
+        >>> visitor = user(NoisyOr(), {0: 1.0, 1: 1.0}, n_items=3)
         >>> level, slope = visitor.supergradient(np.array([0.25, 0.25, 1.0]))
         >>> print(level, slope)
         0.5 [1. 1. 0.]
@@ -175,7 +175,7 @@ class Person:
         return float(_ceiling_of(self.table, self.index, x, slope) + slope @ x), slope
 
 
-def person(family: Family, row: Mapping[int, float] | Sequence[Mapping[int, float]], n_items: int) -> Person:
+def user(family: Family, row: Mapping[int, float] | Sequence[Mapping[int, float]], n_items: int) -> User:
     """Return the objective of one user from what they care about.
 
     Parameters
@@ -189,7 +189,7 @@ def person(family: Family, row: Mapping[int, float] | Sequence[Mapping[int, floa
 
     Returns
     -------
-    Person
+    User
 
     Raises
     ------
@@ -199,37 +199,37 @@ def person(family: Family, row: Mapping[int, float] | Sequence[Mapping[int, floa
     Examples
     --------
     >>> from diminuendo.objectives import NoisyOr
-    >>> visitor = person(NoisyOr(), {3: 0.5, 7: 0.25}, n_items=10)
+    >>> visitor = user(NoisyOr(), {3: 0.5, 7: 0.25}, n_items=10)
     >>> visitor.value([3, 7])
     0.625
     """
     parts = [row] if isinstance(row, Mapping) else list(row)
     widths = family.columns(n_items)
     if len(parts) != len(widths):
-        raise InvalidInput(f"A person of family {family.name} has {len(widths)} row(s); got {len(parts)}.")
+        raise InvalidInput(f"A user of family {family.name} has {len(widths)} row(s); got {len(parts)}.")
     matrices = []
     for part, width in zip(parts, widths, strict=True):
-        columns = _validate.numbers(list(part), "What a person cares about", None)
+        columns = _validate.numbers(list(part), "What a user cares about", None)
         if columns.dtype.kind not in "iu" and len(columns):
-            raise InvalidInput("What a person cares about is named by whole numbers: {3: 0.5, 7: 0.25}.")
+            raise InvalidInput("What a user cares about is named by whole numbers: {3: 0.5, 7: 0.25}.")
         columns = np.sort(columns)
         values = _validate.numbers([part[column] for column in columns.tolist()], "What it is worth to her")
         matrices.append(
             SparseRows(np.array([0, len(columns)]), columns.astype(np.int64), values, (1, width))
         )  # checked below
-    return Person(family, n_items, family.table(matrices, n_items), 0)
+    return User(family, n_items, family.table(matrices, n_items), 0)
 
 
 def compiled(objective: Objective, chain: Slate) -> tuple[Table, int, int]:
     """A table, a row in it, and how many leaves its family has: what kernels need to walk `objective` along `chain`."""
-    if type(objective) is Person:
+    if type(objective) is User:
         return objective.table, objective.index, objective.family.leaves
     return record(objective, chain), 0, 1
 
 
 @kernel
 def largest_state(table: Table, first: int, last: int) -> int:
-    """The most numbers that the state of any of these people takes."""
+    """The most numbers that the state of any of these users takes."""
     size = 0
     for t in range(first, last):
         size = max(size, offset(table, t + 1) - offset(table, t))

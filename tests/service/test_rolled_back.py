@@ -62,11 +62,11 @@ def released(place: Place, trainer: Trainer) -> Callable[[], None]:
     """Play until something was released that is not in a copy; what puts that copy back."""
     world = place.world
     world.play(16, trainer.step)
-    put_back, before = place.copied(), len(world.releases())
+    rolled_back, before = place.copied(), len(world.releases())
     assert before
     while len(world.releases()) == before:
         world.play(1, trainer.step)
-    return put_back
+    return rolled_back
 
 
 def test_a_trainer_notices_by_its_own_beat(place: Place) -> None:
@@ -83,13 +83,13 @@ def test_a_trainer_whose_beats_say_nothing_notices_by_its_ledger(
 ) -> None:
     """It tries again and again, and each time it is refused, loudly."""
     world, trainer = place.world, place.world.trainer()
-    put_back = released(place, trainer)
-    population = trainer.led["people"]
+    rolled_back = released(place, trainer)
+    population = trainer.led["users"]
     monkeypatch.setattr(trainer, "_say_well", lambda: None)
-    put_back()
+    rolled_back()
     known = world.releases(), world.lines()
     world.play(40, trainer.step)
-    assert population is trainer.led["people"], "it leads all the time"
+    assert population is trainer.led["users"], "it leads all the time"
     assert (world.releases(), world.lines()) == known
     assert trainer.failures[1].startswith("LedgerDamaged"), trainer.failures
     assert world.store.beats()["placement place"][1], "and everybody is told that it waits"

@@ -1,11 +1,11 @@
-r"""One slate for each type of people: what is shown between releases, and what the next release asks.
+r"""One slate for each type of users: what is shown between releases, and what the next release asks.
 
 Two levels of singles are published: of everybody, and of each value of each column (columns.py). What is believed of a
 type is the whole, and for each column whose gate is open the deviation of its value; several columns add up, each
 compared with what those before it say (backfitting). Chains are shared as long as types agree (pick.py). While all
 gates are closed everybody is shown the same slate, and releases may ask around it as they do without contexts.
 
-All of it is public: it is made of what was published, and, where contexts are public, of how many people have each.
+All of it is public: it is made of what was published, and, where contexts are public, of how many users have each.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from diminuendo.learners.overlap.contexts.counts import TypeCounts
 from diminuendo.learners.overlap.contexts.pick import STAND_INS, TypedQuestions, TypedSlates, pick_by_type
 from diminuendo.learners.overlap.contexts.shares import open_sizes, shared_focus, trial_shares
 from diminuendo.learners.overlap.focus import Standing, singles_share
-from diminuendo.learners.overlap.one_for_all import Occasion, OneForAll
+from diminuendo.learners.overlap.global_slate import GlobalSlate, Occasion
 from diminuendo.learners.overlap.pick import Around, Picked
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
 from diminuendo.learners.overlap.schedule import OverlapPlan
-from diminuendo.learners.overlap.stored import PeopleMemory
+from diminuendo.learners.overlap.stored import UsersMemory
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 KNOWN = 3.0
 """The whole is known once its best item stands out by KNOWN deviations of the noise."""
 OPENS_AFTER = 10.0
-"""Slates may differ after OPENS_AFTER nu of people."""
+"""Slates may differ after OPENS_AFTER nu of users."""
 SURE = 2.0
 """Whether anybody has a value is known if its share is more than SURE deviations of the noise in it."""
 
@@ -47,10 +47,10 @@ class PublishedCells(Protocol):
         """(values, items) sums; None where the column has no share."""
 
     def counts(self, column: int) -> tuple[Floats, float] | None:
-        """Of private contexts: shares of people by value, and the deviation of their noise."""
+        """Of private contexts: shares of users by value, and the deviation of their noise."""
 
     def type_shares(self, counts: TypeCounts) -> Floats:
-        """Which share of the people who answer is of each type, as far as it may be known by these counts."""
+        """Which share of the users who answer is of each type, as far as it may be known by these counts."""
 
 
 class Looked(NamedTuple):
@@ -60,7 +60,7 @@ class Looked(NamedTuple):
     views: list[ColumnView]
     counts: list[tuple[Floats, float] | None]
     shares: Floats
-    """Of people, by type."""
+    """Of users, by type."""
     published: list[tuple[RunningMeans, list[int], Measured]]
     """Sums over all values of a column: one more measurement of everybody."""
 
@@ -76,7 +76,7 @@ class Chosen(NamedTuple):
     known: float
 
 
-class OnePerType:
+class SlatePerContext:
     """The slates of the last release; before the first the best by a prior, or random ones.
 
     `common`: what is shown as long as all gates are closed; means of what was published are its own.
@@ -86,9 +86,9 @@ class OnePerType:
         self,
         items: ItemAvailability,
         plan: OverlapPlan,
-        memory: PeopleMemory,
+        memory: UsersMemory,
         counts: TypeCounts,
-        common: OneForAll,
+        common: GlobalSlate,
     ) -> None:
         self._items, self._plan, self._memory, self._counts = items, plan, memory, counts
         self.common, contexts = common, counts.contexts
@@ -97,10 +97,10 @@ class OnePerType:
         )
         self._known: Floats = np.zeros(1)
         self.slates: Items = np.tile(common.slate, (contexts.n_types, 1))
-        self.stand_ins: Items = np.full((contexts.n_types, STAND_INS), EMPTY_SLOT, dtype=np.int32)
+        self.backfill: Items = np.full((contexts.n_types, STAND_INS), EMPTY_SLOT, dtype=np.int32)
 
     def __repr__(self) -> str:
-        return f"<OnePerType: {len(np.unique(self.slates, axis=0))} slates>"
+        return f"<SlatePerContext: {len(np.unique(self.slates, axis=0))} slates>"
 
     def menu(self, first: int, end: int | None, words: int, *, released: bool) -> Menu:
         """The slate of each type, if there are any: by a release, or by a prior. Else random ones."""
@@ -110,29 +110,29 @@ class OnePerType:
         more: dict[str, Any] = {}
         if items.exclusions:
             ranking = items.ranking(self.common.picker.gains)
-            more = {"lists": items.lists(), "own": self.stand_ins.copy(), "ranking": ranking}
+            more = {"lists": items.lists(), "own": self.backfill.copy(), "ranking": ranking}
         return SlateByType(items.n_items, items.slots, first, end, words, self.slates.copy(), **more)
 
     # A release.
 
     def begin(self, occasion: Occasion) -> Callable[[], Chosen]:
         """A chain for each type, or, where all are shown the same, perhaps around that slate; with cells."""
-        number, first, people, *_ = occasion
+        number, first, users, *_ = occasion
         evidence = [column.evidence for column in self.columns]
-        shares = self._counts.shares_since(first, number, people)
+        shares = self._counts.shares_since(first, number, users)
         sizes = [
-            people * float((self._counts.value_shares(column, shares) ** 2).sum())
+            users * float((self._counts.value_shares(column, shares) ** 2).sum())
             for column in range(len(self.columns))
         ]
         trial = trial_shares(evidence, float(self._known[0]), sizes, self._plan.nu)
         focus, private = self.common.focus, self._counts.contexts.private
         before, same = self._memory.asked_around(number), all(each.weight == 0 for each in evidence)
         if before if before is not None else same and self.common.settled(occasion):
-            weights = focus.of_around(people).weights
+            weights = focus.of_around(users).weights
             shared = shared_focus(weights, evidence, trial, singles=0.5, private=private, around=True)
             asked, cells = self._memory.begin_around_by_type(number, first, self.common.slate, shared)
             return partial(self._around, asked, cells, occasion)
-        singles = singles_share(focus.wishes, self._plan.nu, open_sizes(evidence, sizes, people))
+        singles = singles_share(focus.wishes, self._plan.nu, open_sizes(evidence, sizes, users))
         weights = focus.weights.copy()
         shared = shared_focus(weights, evidence, trial, singles=singles, private=private, around=False)
         questions, cells = self._memory.begin_by_type(number, first, shared)
@@ -187,11 +187,11 @@ class OnePerType:
                 column.look(
                     centres,
                     whole,
-                    occasion.people,
+                    occasion.users,
                     self._items.slots,
                     np.maximum(mine, 0.0),
                     surely=SURE * apart,
-                    opens=known >= 1.0 and occasion.people >= OPENS_AFTER * self._plan.nu,
+                    opens=known >= 1.0 and occasion.users >= OPENS_AFTER * self._plan.nu,
                 )
             )
         published = [(worth, [0], each) for each in together]
@@ -236,10 +236,10 @@ class OnePerType:
         self._known[0] = picked.known
         self.common.take(picked.common, occasion, new)
         self.slates[:] = self.common.slate
-        self.stand_ins[:] = EMPTY_SLOT
+        self.backfill[:] = EMPTY_SLOT
         if picked.by_type is not None:
             self.slates[picked.by_type.present] = picked.by_type.slates
-            self.stand_ins[picked.by_type.present] = picked.by_type.stand_ins
+            self.backfill[picked.by_type.present] = picked.by_type.backfill
 
     def forget(self) -> None:
         """Tastes have changed: nothing that was published before counts any more."""
@@ -260,7 +260,7 @@ class OnePerType:
             return
         gains = self.common.picker.gains
         self.slates[:] = self._items.kept(self.slates)
-        for slate, others in zip(self.slates, self.stand_ins, strict=True):
+        for slate, others in zip(self.slates, self.backfill, strict=True):
             if (slate == EMPTY_SLOT).any():
                 own = gains.copy()
                 ranked = others[others != EMPTY_SLOT]
@@ -280,11 +280,11 @@ class OnePerType:
         """Slates, what was learned, and what the next release pays attention to."""
         slate, learned, focus = self.common.arrays
         columns = tuple(column.arrays for column in self.columns)
-        return slate, (learned, self.slates, self.stand_ins, self._known, columns, self._counts.arrays), focus
+        return slate, (learned, self.slates, self.backfill, self._known, columns, self._counts.arrays), focus
 
     def sound(self) -> bool:
         """Whether these numbers, as read from a snapshot, can have come about."""
-        n_items, both = self._items.n_items, np.hstack([self.slates, self.stand_ins])
+        n_items, both = self._items.n_items, np.hstack([self.slates, self.backfill])
         ordered = np.sort(both, axis=1)
         twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] != EMPTY_SLOT)
         return bool(

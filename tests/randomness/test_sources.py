@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from diminuendo import SeededCoins, SystemCoins
+from diminuendo import SeededSource, SystemSource
 from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.randomness import PublicCoins, SecretRandomness, select
-from diminuendo.randomness.coins import Coins
+from diminuendo.randomness import PublicSource, SecretRandomness, select
 from diminuendo.randomness.score_classes import ScoreClasses, draw, new_score_classes
+from diminuendo.randomness.sources import RandomSource
 from diminuendo.randomness.words import SHORT, UNFINISHED, USED, PublicWords, SecretWords, begin, below, undo
 from diminuendo.types import Ints, Words
 from tests.kit.statistics import assert_follows, assert_rejects
 
-Buffer = PublicCoins | SecretRandomness
-BOTH = pytest.mark.parametrize("kind", [PublicCoins, SecretRandomness])
+Buffer = PublicSource | SecretRandomness
+BOTH = pytest.mark.parametrize("kind", [PublicSource, SecretRandomness])
 
 
 @kernel
@@ -38,77 +38,77 @@ def fill(bound: int, out: Ints, view: PublicWords | SecretWords) -> int:
     return len(out)
 
 
-def draws(bound: int, count: int, coins: Coins, size: int = 1 << 12) -> Ints:
-    buffer = SecretRandomness(coins, size=size)
+def draws(bound: int, count: int, rng: RandomSource, size: int = 1 << 12) -> Ints:
+    buffer = SecretRandomness(rng, size=size)
     out = np.zeros(count, dtype=np.int64)
     while fill(bound, out, buffer.view) < count:
         buffer.resume()
     return out
 
 
-def streams(coins: Coins, count: int) -> tuple[Words, Words]:
-    return coins.public(count), coins.secret(count)
+def streams(rng: RandomSource, count: int) -> tuple[Words, Words]:
+    return rng.public(count), rng.secret(count)
 
 
-@pytest.mark.parametrize("coins", [SystemCoins(), SeededCoins(0)], ids=repr)
-def test_words_are_fresh_in_both_streams(coins: Coins) -> None:
-    words = np.concatenate([word for _ in range(10) for word in streams(coins, 1000)])
+@pytest.mark.parametrize("rng", [SystemSource(), SeededSource(0)], ids=repr)
+def test_words_are_fresh_in_both_streams(rng: RandomSource) -> None:
+    words = np.concatenate([word for _ in range(10) for word in streams(rng, 1000)])
     assert words.dtype == np.uint64
     assert len(np.unique(words)) == 20_000  # two alike among 2 * 10^4 of 2^64: chance 1e-11
 
 
 def test_a_seed_repeats_itself_and_no_other() -> None:
-    for one, same, other in zip(*(streams(SeededCoins(seed), 9) for seed in (5, 5, 6)), strict=True):
+    for one, same, other in zip(*(streams(SeededSource(seed), 9) for seed in (5, 5, 6)), strict=True):
         np.testing.assert_array_equal(one, same)
         assert not np.array_equal(one, other)
 
 
 def test_using_one_stream_does_not_move_the_other() -> None:
-    coins = SeededCoins(5)
-    coins.public(77)
-    np.testing.assert_array_equal(coins.secret(9), SeededCoins(5).secret(9))
-    np.testing.assert_array_equal(coins.public(3), SeededCoins(5).public(80)[77:])
+    rng = SeededSource(5)
+    rng.public(77)
+    np.testing.assert_array_equal(rng.secret(9), SeededSource(5).secret(9))
+    np.testing.assert_array_equal(rng.public(3), SeededSource(5).public(80)[77:])
 
 
-def test_only_the_systems_coins_are_secure() -> None:
-    assert SystemCoins().secure
-    assert not SeededCoins(1).secure
-    assert SecretRandomness(SystemCoins()).secure
-    assert not SecretRandomness(SeededCoins(1)).secure
+def test_only_the_systems_rng_are_secure() -> None:
+    assert SystemSource().secure
+    assert not SeededSource(1).secure
+    assert SecretRandomness(SystemSource()).secure
+    assert not SecretRandomness(SeededSource(1)).secure
 
 
 def test_each_buffer_has_its_own_stream() -> None:
-    public, secret = PublicCoins(SeededCoins(3), size=10), SecretRandomness(SeededCoins(3), size=10)
+    public, secret = PublicSource(SeededSource(3), size=10), SecretRandomness(SeededSource(3), size=10)
     public.refill()
     secret.refill()
-    np.testing.assert_array_equal(public.view.words, SeededCoins(3).public(10))
-    np.testing.assert_array_equal(secret.view.words, SeededCoins(3).secret(10))
+    np.testing.assert_array_equal(public.view.words, SeededSource(3).public(10))
+    np.testing.assert_array_equal(secret.view.words, SeededSource(3).secret(10))
 
 
 def test_refilling_keeps_unused_words_in_order_and_wipes_out_the_others() -> None:
-    buffer = SecretRandomness(SeededCoins(3), size=10)
+    buffer = SecretRandomness(SeededSource(3), size=10)
     buffer.refill()
     before = buffer.view.words
     buffer.view.used[USED] = 7
     buffer.refill()
-    np.testing.assert_array_equal(buffer.view.words, SeededCoins(3).secret(20)[7:])
+    np.testing.assert_array_equal(buffer.view.words, SeededSource(3).secret(20)[7:])
     assert buffer.view.used[USED] == 0
     assert not before.any()
 
 
 def test_words_can_be_taken_one_after_the_other() -> None:
-    buffer = SecretRandomness(SeededCoins(3), size=4)
+    buffer = SecretRandomness(SeededSource(3), size=4)
     taken = np.concatenate([buffer.take(count) for count in (3, 9, 1)])
-    np.testing.assert_array_equal(taken, SeededCoins(3).secret(13))
+    np.testing.assert_array_equal(taken, SeededSource(3).secret(13))
 
 
 def test_the_buffers_size_does_not_matter() -> None:
     for size in (1, 3, 50):
-        np.testing.assert_array_equal(draws(5, 40, SeededCoins(2), size=size), draws(5, 40, SeededCoins(2)))
+        np.testing.assert_array_equal(draws(5, 40, SeededSource(2), size=size), draws(5, 40, SeededSource(2)))
 
 
 def test_threads_never_get_the_same_word() -> None:
-    secret = SecretRandomness(SystemCoins(), size=16)
+    secret = SecretRandomness(SystemSource(), size=16)
     classes, taken = new_score_classes(50, 1, 0.1), []
 
     def work() -> None:
@@ -135,24 +135,24 @@ def test_threads_never_get_the_same_word() -> None:
 @pytest.mark.parametrize("seed", [1.7, "a", -1, True, None])
 def test_bad_seeds_are_refused(seed: Any) -> None:
     with pytest.raises(InvalidInput, match="seed"):
-        SeededCoins(seed)
+        SeededSource(seed)
 
 
 def test_secure_words_are_in_no_copy() -> None:
-    buffer = PublicCoins(SystemCoins())
+    buffer = PublicSource(SystemSource())
     buffer.refill()
     for twin in (copy.copy(buffer), copy.deepcopy(buffer), pickle.loads(pickle.dumps(buffer))):
         assert len(twin.view.words) == 0
     assert len(buffer.view.words) > 0
     assert buffer.view.words[:8].tobytes() not in pickle.dumps(buffer)
-    seeded = PublicCoins(SeededCoins(1))
+    seeded = PublicSource(SeededSource(1))
     seeded.refill()
     np.testing.assert_array_equal(copy.deepcopy(seeded).view.words, seeded.view.words)
 
 
 @BOTH
 def test_printing_shows_no_word(kind: type[Buffer]) -> None:
-    buffer = kind(SeededCoins(1), size=2)
+    buffer = kind(SeededSource(1), size=2)
     buffer.refill()
     shown = repr(buffer) + (repr(buffer.view) if kind is SecretRandomness else "")
     assert not any(str(word) in shown for word in buffer.view.words)
@@ -160,7 +160,7 @@ def test_printing_shows_no_word(kind: type[Buffer]) -> None:
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 5, 8, 13])
 def test_below_is_uniform(bound: int) -> None:
-    result = draws(bound, 20_000, SeededCoins(bound))
+    result = draws(bound, 20_000, SeededSource(bound))
     assert result.min() == 0
     assert result.max() == bound - 1
     if bound > 1:
@@ -186,7 +186,7 @@ def test_below_gives_each_number_from_as_many_words(bound: int) -> None:
 
 def test_below_reaches_the_top_of_large_bounds() -> None:
     bound = (1 << 61) + 1
-    result = draws(bound, 2_000, SeededCoins(1))
+    result = draws(bound, 2_000, SeededSource(1))
     assert result.min() >= 0
     assert result.max() < bound
     assert result.max() > bound * 0.99  # chance of missing the top hundredth in 2000 draws: 2e-9
@@ -197,18 +197,18 @@ def exact(classes: ScoreClasses, words: PublicWords | SecretWords) -> int:
     return draw(classes, 0, words)  # type: ignore[arg-type]
 
 
-def test_draws_from_secret_scores_do_not_compile_with_public_coins() -> None:
+def test_draws_from_secret_scores_do_not_compile_with_public_rng() -> None:
     classes = new_score_classes(3, 1, 0.1)
-    exact(classes, SecretRandomness(SeededCoins(1)).view)
+    exact(classes, SecretRandomness(SeededSource(1)).view)
     with pytest.raises(TypingError, match="PublicWords"):
-        exact(classes, PublicCoins(SeededCoins(1)).view)
+        exact(classes, PublicSource(SeededSource(1)).view)
 
 
 FORK = """
 import os
-from diminuendo import OrderedExperts, RandomSlates, SeededCoins
+from diminuendo import OrderedExperts, RandomSlates, SeededSource
 kinds = RandomSlates, OrderedExperts
-learners = [kind(1000, 3) for kind in kinds] + [kind(1000, 3, coins=SeededCoins(1)) for kind in kinds]
+learners = [kind(1000, 3) for kind in kinds] + [kind(1000, 3, coins=SeededSource(1)) for kind in kinds]
 for learner in learners:
     learner.choose()
 ours, theirs = os.pipe()
@@ -231,7 +231,7 @@ def test_a_forked_child_repeats_no_word() -> None:
 
 def test_digits_are_secret_words_cut_to_pieces() -> None:
     """In a buffer of their own: no word is in both, and none is in a copy, in a printed line or used twice."""
-    secret, again = SecretRandomness(SeededCoins(5), size=64), SeededCoins(5)
+    secret, again = SecretRandomness(SeededSource(5), size=64), SeededSource(5)
     words, digits = secret.take(10), secret.digits.take(40)
     expected = again.secret(64 + 16)
     np.testing.assert_array_equal(words, expected[:10])

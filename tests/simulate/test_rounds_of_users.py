@@ -1,4 +1,4 @@
-"""Streams in which people come back: whose a round is, is told to learners, and decides results."""
+"""Streams in which users come back: whose a round is, is told to learners, and decides results."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from diminuendo.simulate.sweeps import describe, simulate
 from diminuendo.simulate.task import Baseline, Run, StreamSlice, fingerprint, whose
 
 
-def people(persons: list[int] | None) -> dim.People:
-    result = dim.People(dim.NoisyOr(), [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]], name="shop")
-    result.persons = None if persons is None else np.array(persons)
+def users(user_ids: list[int] | None) -> dim.Users:
+    result = dim.Users(dim.NoisyOr(), [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]], name="shop")
+    result.user_ids = None if user_ids is None else np.array(user_ids)
     return result
 
 
 def test_results_are_kept_by_whose_rounds_they_are() -> None:
-    """Else runs with one person four times would be taken for runs with four people."""
+    """Else runs with one user four times would be taken for runs with four users."""
     runs, baselines = [], []
-    for persons in (None, [0, 1, 2, 3], [0, 0, 1, 1]):
-        stream = people(persons)
+    for user_ids in (None, [0, 1, 2, 3], [0, 0, 1, 1]):
+        stream = users(user_ids)
         part = StreamSlice(0, 4, fingerprint(stream), whose=whose(stream))
         runs.append(Run(part, "random", 0, Setting(2, 1, 4, "full"), "").key)
         baselines.append(Baseline(part, 1, 1.0).key)
@@ -42,13 +42,13 @@ def test_a_sweep_hands_on_whose_rounds_they_are(monkeypatch: pytest.MonkeyPatch)
         return repr((self.learner, self.seed, self.stream_slice.whose))
 
     monkeypatch.setattr(Run, "key", property(kept))
-    simulate(people([0, 0, 1, 1]), slots=1, learners="random", seeds=1)
+    simulate(users([0, 0, 1, 1]), slots=1, learners="random", seeds=1)
     assert keys
     assert all(keys)
 
 
 @pytest.mark.parametrize(
-    ("persons", "visits", "expected"),
+    ("user_ids", "max_rounds_per_user", "expected"),
     [
         (None, 1, None),
         (None, 2, [0, 1, 2, 3]),
@@ -57,38 +57,43 @@ def test_a_sweep_hands_on_whose_rounds_they_are(monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_learners_are_told_whose_rounds_they_are(
-    persons: list[int] | None, visits: int, expected: list[int] | None, monkeypatch: pytest.MonkeyPatch
+    user_ids: list[int] | None,
+    max_rounds_per_user: int,
+    expected: list[int] | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[Any] = []
 
     def listening(*given: Any, **named: Any) -> Any:
         if len(given[1]) == 4:  # and not one alone, who comes to compile
-            told.append(named.get("persons"))
+            told.append(named.get("user_ids"))
         return replay(*given, **named)
 
     monkeypatch.setattr(task, "replay", listening)
-    simulate(people(persons), slots=1, learners="random", seeds=1, visits=visits)
+    simulate(users(user_ids), slots=1, learners="random", seeds=1, max_rounds_per_user=max_rounds_per_user)
     assert [None if one is None else one.tolist() for one in told] == [expected]
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_private_learners_learn_from_as_many_rounds_of_a_person_as_are_asked_for(named: bool) -> None:
-    """One person comes 300 times: whatever she wants after her first two visits, the same slates are shown."""
+def test_private_learners_learn_from_as_many_rounds_of_a_user_as_are_asked_for(named: bool) -> None:
+    """One user comes 300 times: whatever she wants after her first two visits, the same slates are shown."""
     shown = []
     for later in (1, 2):
         rows = np.zeros((300, 3))
         rows[:2, 0] = rows[2:, later] = 1.0
-        stream = dim.People(dim.NoisyOr(), rows, name="shop")
-        stream.persons = np.zeros(300, dtype=np.int64) if named else None
-        (run,) = simulate(stream, slots=1, learners="private", seeds=1, visits=2, epsilon=10.0).results
+        stream = dim.Users(dim.NoisyOr(), rows, name="shop")
+        stream.user_ids = np.zeros(300, dtype=np.int64) if named else None
+        (run,) = simulate(
+            stream, slots=1, learners="private", seeds=1, max_rounds_per_user=2, epsilon=10.0
+        ).results
         shown.append(np.array(run.shown).tolist())
     assert (shown[0] == shown[1]) == named, "who comes without a name is somebody else"
 
 
-@pytest.mark.parametrize("persons", [[0, 1, 0, 1], None])
-def test_the_report_says_where_people_in_its_pictures_are_rounds(persons: list[int] | None) -> None:
-    result = simulate(people(persons), slots=1, learners="random", seeds=1)
-    assert ("count every round as a user" in lead(result)) == (persons is not None)
+@pytest.mark.parametrize("user_ids", [[0, 1, 0, 1], None])
+def test_the_report_says_where_users_in_its_pictures_are_rounds(user_ids: list[int] | None) -> None:
+    result = simulate(users(user_ids), slots=1, learners="random", seeds=1)
+    assert ("count every round as a user" in lead(result)) == (user_ids is not None)
 
 
 def test_what_was_read_is_in_the_record() -> None:
@@ -98,7 +103,7 @@ def test_what_was_read_is_in_the_record() -> None:
         "day": ["2024-05-01", "2024-05-02", "2024-05-01"],
     }
     result = describe(dim.from_table(table, columns=("user", "sku"), time="day", round="day"))
-    assert (result["rounds"], result["people"]) == (3, 2)
+    assert (result["rounds"], result["users"]) == (3, 2)
     assert result["read"]["round"] == "day"
-    assert "people" not in describe(people(None))
-    assert "read" not in describe(people(None))
+    assert "users" not in describe(users(None))
+    assert "read" not in describe(users(None))

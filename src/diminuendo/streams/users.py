@@ -1,6 +1,6 @@
 """Streams: the users who arrive, in order, each with an objective.
 
-`People` is a table of one family, as sparse rows that compiled code reads. `Functions` is for arbitrary Python
+`Users` is a table of one family, as sparse rows that compiled code reads. `Functions` is for arbitrary Python
 functions.
 """
 
@@ -20,8 +20,8 @@ from diminuendo._sparse import is_sparse
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Family, Table, add, sound_table, start, value
 from diminuendo.objectives.oracle import Oracle
-from diminuendo.objectives.person import Person, largest_state
 from diminuendo.objectives.rows import Matrix
+from diminuendo.objectives.user import User, largest_state
 from diminuendo.streams.clicks import MODELS, click_all, click_words_of, first_click
 from diminuendo.streams.contexts import Contexts
 from diminuendo.streams.was_read import WasRead
@@ -45,7 +45,7 @@ class Stream(ABC):
         What is known of users when they arrive.
     types : ndarray of int, optional
         Context id of each round.
-    persons : ndarray of int, optional
+    users : ndarray of int, optional
         User of each round, where a user may own several. None if every round is another user's.
     was_read : WasRead, optional
         What was read of the table that the stream comes from.
@@ -61,14 +61,14 @@ class Stream(ABC):
     _click_words: Words | None = None
     contexts: Contexts | None = None
     types: Ints | None = None
-    persons: Ints | None = None
+    user_ids: Ints | None = None
     was_read: WasRead | None = None
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def __getitem__(self, person: int) -> Objective: ...
+    def __getitem__(self, user: int) -> Objective: ...
 
     @abstractmethod
     def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
@@ -149,7 +149,7 @@ class Stream(ABC):
         Examples
         --------
         >>> import diminuendo as dim
-        >>> users = dim.People(dim.NoisyOr(), [[1.0, 0.0], [0.0, 1.0]])
+        >>> users = dim.Users(dim.NoisyOr(), [[1.0, 0.0], [0.0, 1.0]])
         >>> users.with_contexts(dim.Contexts(country=["DE", "FR"]), [{"country": "FR"}, None]).types.tolist()
         [2, 0]
         """
@@ -182,7 +182,7 @@ class Stream(ABC):
             return made
         if self.contexts is None or self.types is None:
             raise InvalidInput(
-                f"Nothing is known of the people of {self.name}: they have no {', '.join(names)}."
+                f"Nothing is known of the users of {self.name}: they have no {', '.join(names)}."
             )
         known = [column.name for column in self.contexts.columns]
         made.contexts = self.contexts.only(names, private=private)
@@ -194,11 +194,11 @@ class Stream(ABC):
         """Return the context ids of these users, whose features must be those of `contexts`."""
         if self.types is None or self.contexts is None:
             raise InvalidInput(
-                f"Nothing is known of the people of {self.name}; give replay(contexts=..), or "
+                f"Nothing is known of the users of {self.name}; give replay(contexts=..), or "
                 "people.with_contexts(..)."
             )
         if self.contexts.columns != contexts.columns:
-            raise InvalidInput(f"The learner knows {contexts} of people, the stream {self.contexts}.")
+            raise InvalidInput(f"The learner knows {contexts} of users, the stream {self.contexts}.")
         within = self.types.shape == (len(self),) and (self.types >= 0).all()
         if not within or self.types.dtype != np.int64 or (self.types >= contexts.n_types).any():
             raise InvalidInput(
@@ -206,12 +206,12 @@ class Stream(ABC):
             )
         return self.types
 
-    def click(self, person: int, slate: Slate) -> int | None:
+    def click(self, user: int, slate: Slate) -> int | None:
         """Return which position of the slate this user clicks first, if any.
 
         Parameters
         ----------
-        person : int
+        user : int
             Index of the user.
         slate : tuple of int
             Distinct items in slot order.
@@ -222,10 +222,10 @@ class Stream(ABC):
             A position from 0, or None if the user clicks nothing.
         """
         items = _validate.slate(slate, self.n_items)  # all of it: she may click before the end
-        return first_click(self[person], items, int(self.click_words[person]), self.clicks)
+        return first_click(self[user], items, int(self.click_words[user]), self.clicks)
 
 
-class People(Stream):
+class Users(Stream):
     """A stream of users of one family of objectives, in the order in which they arrive.
 
     Rows are stored as sparse matrices that compiled code reads, so a stream of millions of users is practical.
@@ -238,7 +238,7 @@ class People(Stream):
         Row t describes user t. Families of several parts (mixtures) take one matrix for each.
     n_items : int, optional
         Number of items. By default the number of columns, or what the family fixes.
-    name : str, default "people"
+    name : str, default "users"
         Shown in reports.
     labels : sequence of str, optional
         Names of the items.
@@ -257,16 +257,16 @@ class People(Stream):
 
     Notes
     -----
-    An index gives a user's objective (`Person`); a slice or an array of indices gives a stream. Iteration yields
+    An index gives a user's objective (`User`); a slice or an array of indices gives a stream. Iteration yields
     the objectives in order.
 
     Examples
     --------
     >>> from diminuendo.objectives import NoisyOr
-    >>> people = People(NoisyOr(), [[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]])
-    >>> people.values([0, 1])
+    >>> users = Users(NoisyOr(), [[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]])
+    >>> users.values([0, 1])
     array([0.5 , 0.25])
-    >>> people[0].gains(()).tolist(), len(people[1:])
+    >>> users[0].gains(()).tolist(), len(users[1:])
     ([0.5, 0.0, 1.0], 1)
     """
 
@@ -276,7 +276,7 @@ class People(Stream):
         matrices: Matrix | Sequence[Matrix],
         n_items: int | None = None,
         *,
-        name: str = "people",
+        name: str = "users",
         labels: Sequence[str] | None = None,
     ) -> None:
         if not isinstance(family, Family):
@@ -301,33 +301,31 @@ class People(Stream):
         return self._length
 
     def __repr__(self) -> str:
-        whose = "" if self.persons is None else f"rounds of {len(np.unique(self.persons)):,} "
-        return (
-            f"<People: {self.name}, {len(self):,} {whose}people, {self.n_items:,} items, {self.family_name}>"
-        )
+        whose = "" if self.user_ids is None else f"rounds of {len(np.unique(self.user_ids)):,} "
+        return f"<Users: {self.name}, {len(self):,} {whose}users, {self.n_items:,} items, {self.family_name}>"
 
-    def __iter__(self) -> Iterator[Person]:
-        return (Person(self.family, self.n_items, self.table, t) for t in range(len(self)))
+    def __iter__(self) -> Iterator[User]:
+        return (User(self.family, self.n_items, self.table, t) for t in range(len(self)))
 
     @overload
-    def __getitem__(self, person: int) -> Person: ...
+    def __getitem__(self, user: int) -> User: ...
     @overload
-    def __getitem__(self, person: slice | NDArray[np.integer]) -> People: ...
-    def __getitem__(self, person: int | slice | NDArray[np.integer]) -> Person | People:
-        if isinstance(person, (int, np.integer)):
-            if not -len(self) <= person < len(self):
-                raise IndexError(f"There are {len(self)} people; got number {person}.")
-            return Person(self.family, self.n_items, self.table, int(person) % len(self))
-        if isinstance(person, slice) and person.step in (None, 1):
-            first, last, _ = person.indices(len(self))
+    def __getitem__(self, user: slice | NDArray[np.integer]) -> Users: ...
+    def __getitem__(self, user: int | slice | NDArray[np.integer]) -> User | Users:
+        if isinstance(user, (int, np.integer)):
+            if not -len(self) <= user < len(self):
+                raise IndexError(f"There are {len(self)} users; got number {user}.")
+            return User(self.family, self.n_items, self.table, int(user) % len(self))
+        if isinstance(user, slice) and user.step in (None, 1):
+            first, last, _ = user.indices(len(self))
             rows = self.family.rows(self.table, self.n_items)
             some = self.with_rows(tuple(part.between(first, max(first, last)) for part in rows))
         else:
-            places, rows = np.arange(len(self))[person], self.family.rows(self.table, self.n_items)
+            places, rows = np.arange(len(self))[user], self.family.rows(self.table, self.n_items)
             some = self.with_rows(tuple(part.only(places) for part in rows))
-        some._click_words = self.click_words[person]
-        some.types = None if self.types is None else self.types[person]
-        some.persons = None if self.persons is None else self.persons[person]
+        some._click_words = self.click_words[user]
+        some.types = None if self.types is None else self.types[user]
+        some.user_ids = None if self.user_ids is None else self.user_ids[user]
         return some
 
     def check(self, first: int = 0, end: int | None = None) -> None:
@@ -344,7 +342,7 @@ class People(Stream):
         fits = sound_table(self.family, self.table, self.n_items, first, end)
         if not fits or len(self.click_words) < end or self.click_words.dtype != np.uint64:
             raise InvalidInput(
-                f"The table of {self.name} does not hold {end:,} people of {self.n_items:,} items. Make People by "
+                f"The table of {self.name} does not hold {end:,} users of {self.n_items:,} items. Make Users by "
                 "their constructor, and leave them as they are."
             )
 
@@ -389,7 +387,7 @@ class People(Stream):
         _values(self.table, first, slates, np.empty(self.largest_state), out)
         return out
 
-    def permuted(self, order: NDArray[np.integer]) -> People:
+    def permuted(self, order: NDArray[np.integer]) -> Users:
         """Return these users, with item a renamed to order[a].
 
         Parameters
@@ -399,7 +397,7 @@ class People(Stream):
 
         Returns
         -------
-        People
+        Users
 
         Raises
         ------
@@ -407,7 +405,7 @@ class People(Stream):
             If columns of the family are not items (coverage).
         """
         if not self.family.columns_are_items:
-            raise InvalidInput(f"{self.family_name} people speak of topics; their items cannot be renamed.")
+            raise InvalidInput(f"{self.family_name} users speak of topics; their items cannot be renamed.")
         inverse = np.argsort(order)
         moved = tuple(part[:, inverse] for part in self.matrices)
         for part in moved:
@@ -421,13 +419,13 @@ class People(Stream):
         click_all(self.table, first, slates, self.click_words, independent, state, out)
         return out
 
-    def with_rows(self, parts: tuple[Matrix, ...], **changes: Any) -> People:
+    def with_rows(self, parts: tuple[Matrix, ...], **changes: Any) -> Users:
         """Return users of the same family with other rows, and the same click words and contexts."""
         kept = {"name": self.name, "labels": self.labels} | changes
-        made = People(self.family, parts, self.n_items, **kept)
+        made = Users(self.family, parts, self.n_items, **kept)
         made.clicks, made._click_words = self.clicks, self._click_words
         made.contexts, made.types = self.contexts, self.types
-        made.persons, made.was_read = self.persons, self.was_read
+        made.user_ids, made.was_read = self.user_ids, self.was_read
         return made
 
 
@@ -467,10 +465,10 @@ class Functions(Stream):
         return len(self.objectives)
 
     def __repr__(self) -> str:
-        return f"<Functions: {self.name}, {len(self):,} people, {self.n_items:,} items>"
+        return f"<Functions: {self.name}, {len(self):,} users, {self.n_items:,} items>"
 
-    def __getitem__(self, person: int) -> Oracle:
-        return self.objectives[person]
+    def __getitem__(self, user: int) -> Oracle:
+        return self.objectives[user]
 
     def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
         """Return f_t(slate) for every user t.
@@ -490,14 +488,14 @@ class Functions(Stream):
         )
 
 
-def slate_rows(slates: SlateLike | NDArray[np.integer], n_people: int, n_items: int) -> Items:
-    """Slates as a checked array with one row, or one row per person."""
+def slate_rows(slates: SlateLike | NDArray[np.integer], n_users: int, n_items: int) -> Items:
+    """Slates as a checked array with one row, or one row per user."""
     rows = np.atleast_2d(np.asarray(slates))
     if rows.size == 0:
         return np.zeros((1, 0), dtype=np.int32)
-    if rows.ndim != 2 or rows.shape[0] not in (1, n_people) or not np.issubdtype(rows.dtype, np.integer):
+    if rows.ndim != 2 or rows.shape[0] not in (1, n_users) or not np.issubdtype(rows.dtype, np.integer):
         raise InvalidInput(
-            f"Expected one slate, or an array of {n_people} slates of whole numbers; got shape {np.shape(slates)}."
+            f"Expected one slate, or an array of {n_users} slates of whole numbers; got shape {np.shape(slates)}."
         )
     if rows.min() < -1 or rows.max() >= n_items:
         raise InvalidInput(f"Slates hold items from 0 to {n_items - 1}, or -1 for an empty slot.")
@@ -505,9 +503,9 @@ def slate_rows(slates: SlateLike | NDArray[np.integer], n_people: int, n_items: 
 
 
 def _two_dimensional(part: Matrix) -> Matrix:
-    result: Any = part if is_sparse(part) else np.atleast_2d(_validate.numbers(part, "Rows of people"))
+    result: Any = part if is_sparse(part) else np.atleast_2d(_validate.numbers(part, "Rows of users"))
     if len(result.shape) != 2:
-        raise InvalidInput(f"Rows of people form a two-dimensional array; got shape {result.shape}.")
+        raise InvalidInput(f"Rows of users form a two-dimensional array; got shape {result.shape}.")
     return result
 
 
@@ -522,12 +520,12 @@ def shown_before(slate: Items, slot: int, item: int) -> bool:
 
 @kernel
 def _values(table: Table, first: int, slates: Items, state: Floats, out: Floats) -> None:
-    one_for_all = slates.shape[0] == 1
-    for person in range(first, first + len(out)):
-        row = 0 if one_for_all else person - first
-        start(table, person, state, 0)
+    global_slate = slates.shape[0] == 1
+    for user in range(first, first + len(out)):
+        row = 0 if global_slate else user - first
+        start(table, user, state, 0)
         for i in range(slates.shape[1]):
             item = slates[row, i]
             if item >= 0 and not shown_before(slates[row], i, item):
-                add(table, person, state, 0, item)
-        out[person - first] = value(table, person, state, 0)
+                add(table, user, state, 0, item)
+        out[user - first] = value(table, user, state, 0)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 
 from diminuendo._numba import inline, kernel
-from diminuendo.sums.chains.people.answers import Answers
+from diminuendo.sums.chains.users.answers import Answers
 from diminuendo.sums.clip import Rule, clip_row
 from diminuendo.types import Floats, Ints
 
 EASE = 1.4
-"""A person is first scaled so that her singles are at most this long: what she counts then hardly depends on how well
+"""A user is first scaled so that her singles are at most this long: what she counts then hardly depends on how well
 the slate serves her already."""
 
 
 @kernel
 def add_around(
     rule: Rule,
-    people: Answers,
+    users: Answers,
     gains: Floats,
     factors: Floats,
     place: Ints,
@@ -31,16 +31,16 @@ def add_around(
 
     What an item adds lies between 0 and what it is worth by itself.
     """
-    begin, n_items = people.starts[0], len(factors)
-    for person in range(len(people.starts) - 1):
-        low, high = people.starts[person], people.starts[person + 1]
+    begin, n_items = users.starts[0], len(factors)
+    for user in range(len(users.starts) - 1):
+        low, high = users.starts[user], users.starts[user + 1]
         square, size = 0.0, 0
         for j in range(low, high):
-            single = factors[people.items[j]] * people.values[j]
+            single = factors[users.items[j]] * users.values[j]
             square += single * single
         scale = min(1.0, ease / math.sqrt(square)) if square > 0.0 else 0.0
         for j in range(low, high):
-            item, most = people.items[j], people.values[j]
+            item, most = users.items[j], users.values[j]
             slot, weight = place[item], factors[item] * scale
             rest = _between(gains[0, j - begin], most) if slot < 0 else 0.0
             if rest > 0.0:
@@ -54,7 +54,7 @@ def add_around(
                         size += 1
         clip_row(rule, row, 0, size, ticks)
         for j in range(size):
-            total[at[j]] += int(people.weights[person]) * ticks[j]
+            total[at[j]] += int(users.weights[user]) * ticks[j]
 
 
 @inline

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import LEARNERS, Learner, SeededCoins, Setting, _snapshots, make
+from diminuendo import LEARNERS, Learner, SeededSource, Setting, _snapshots, make
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base import users
-from diminuendo.learners.base.patience import Patience
-from diminuendo.learners.elsewhere import Elsewhere
+from diminuendo.learners.base.feedback_window import FeedbackWindow
+from diminuendo.learners.remote_rounds import RemoteRounds
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
 from diminuendo.streams.contexts import Contexts
@@ -20,20 +20,20 @@ from diminuendo.types import FeedbackKind, Ints, Items
 from tests.kit.slow import mostly_slow
 
 N_ITEMS, SLOTS, ROUNDS, DEADLINE = 8, 3, 700, 3.0
-PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=4)
+USERS = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=4)
 FEEDBACK: dict[str, FeedbackKind] = {
     "overlap-greedy": "full",
     "epoch-greedy": "full",
     "slate-totals": "bandit",
     "slate-clicks": "click",
 }
-VARIANTS = ("plain", "visits", "public", "private", "exclusions")
+VARIANTS = ("plain", "max_rounds_per_user", "public", "private", "exclusions")
 CASES = [
     (name, how) for name in FEEDBACK for how in VARIANTS if name != "epoch-greedy" or how in VARIANTS[:2]
 ]
 QUICK = [
     ("overlap-greedy", "public"),
-    ("overlap-greedy", "visits"),
+    ("overlap-greedy", "max_rounds_per_user"),
     ("epoch-greedy", "plain"),
     ("slate-clicks", "private"),
     ("slate-totals", "exclusions"),
@@ -52,12 +52,13 @@ class Clock:
 def fresh(name: str, how: str, clock: Clock) -> Learner:
     contexts = Contexts(group=3, private=how == "private") if how in ("public", "private") else None
     setting = Setting(
-        N_ITEMS, SLOTS, ROUNDS, FEEDBACK[name], epsilon=8.0, visits=2 if how == "visits" else 1, contexts=contexts,
-        patience=Patience(seconds=DEADLINE, in_flight=ROUNDS, clock=clock), exclusions=how == "exclusions",
+        N_ITEMS, SLOTS, ROUNDS, FEEDBACK[name], epsilon=8.0,
+        max_rounds_per_user=2 if how == "max_rounds_per_user" else 1, contexts=contexts,
+        feedback_window=FeedbackWindow(seconds=DEADLINE, in_flight=ROUNDS, clock=clock), exclusions=how == "exclusions",
     )  # fmt: skip
-    unit = make(name, setting, coins=SeededCoins(0)).budget
+    unit = make(name, setting, rng=SeededSource(0)).budget
     assert unit is not None
-    return make(name, setting, coins=SeededCoins(5), ledger=Ledger(unit))
+    return make(name, setting, rng=SeededSource(5), ledger=Ledger(unit))
 
 
 @dataclass
@@ -71,12 +72,12 @@ class Happened:
 
 
 def chosen_here(learner: Learner, how: str, clock: Clock) -> Happened:
-    rng, result, late = np.random.default_rng(8), Happened(), list[Any]()
+    rng, result, delay = np.random.default_rng(8), Happened(), list[Any]()
     feedback = FEEDBACK[learner.name]
     while learner.rounds < ROUNDS:
         clock.now += 1.0
-        for answer in [each for each in late if each[0] <= clock.now]:
-            late.remove(answer)
+        for answer in [each for each in delay if each[0] <= clock.now]:
+            delay.remove(answer)
             _, decision, said = answer
             learner.observe(decision, said)
         while learner.due():
@@ -90,17 +91,19 @@ def chosen_here(learner: Learner, how: str, clock: Clock) -> Happened:
             more: dict[str, Any] = {"context": [kind - 1]} if kind else {}
             if how == "exclusions" and t % 4 == 0:
                 more["exclude"] = [t % N_ITEMS]
-            counts.append(how != "visits" or t % 90 < 60)  # 30 people come three times within 90 rounds
+            counts.append(
+                how != "max_rounds_per_user" or t % 90 < 60
+            )  # 30 users come three times within 90 rounds
             types.append(kind)
             decision = learner.choose(
-                t // 90 * 30 + t % 30 if how == "visits" else None, release=False, **more
+                t // 90 * 30 + t % 30 if how == "max_rounds_per_user" else None, release=False, **more
             )
             row = learner.row_of(decision)
-            said = PEOPLE.click(t, decision.slate) if feedback == "click" else PEOPLE[t]
-            said = PEOPLE[t].value(decision.slate) if feedback == "bandit" else said
+            said = USERS.click(t, decision.slate) if feedback == "click" else USERS[t]
+            said = USERS[t].value(decision.slate) if feedback == "bandit" else said
             if rng.random() < 0.9:
-                late.append((clock.now + rng.uniform(0, 1.3 * DEADLINE), decision, said))
-                result.answers.append((late[-1][0], t, row, kind, said))
+                delay.append((clock.now + rng.uniform(0, 1.3 * DEADLINE), decision, said))
+                result.answers.append((delay[-1][0], t, row, kind, said))
         result.steps.append((clock.now, count, counts, types))
     return result
 
@@ -109,7 +112,7 @@ def driven(
     learner: Learner, happened: Happened, clock: Clock, order: np.random.Generator, bulk: bool
 ) -> None:
     """Tell of the same rounds, in chunks, answers in another order."""
-    rounds, answers = Elsewhere(learner), list(happened.answers)
+    rounds, answers = RemoteRounds(learner), list(happened.answers)
     for now, count, counts, types in happened.steps:
         clock.now = now - 1e-9  # all who answer now answer before what is settled by now is settled
         due = [each for each in answers if each[0] <= now]
@@ -136,13 +139,13 @@ def in_time(answer: tuple[float, int, Items, int, Any], happened: Happened) -> b
     return bool(chosen_at + DEADLINE >= np.ceil(answer[0]))
 
 
-def told(rounds: Elsewhere, answers: list[Any], bulk: bool) -> None:
+def told(rounds: RemoteRounds, answers: list[Any], bulk: bool) -> None:
     numbers = [number for _, number, _, _, _ in answers]
     rows: Any = np.array([row for _, _, row, _, _ in answers]).reshape(-1, SLOTS)
     kinds = [kind for _, _, _, kind, _ in answers]
     said: Any = [each for *_, each in answers]
     if bulk:
-        said = PEOPLE[np.array(numbers, dtype=np.int64)]
+        said = USERS[np.array(numbers, dtype=np.int64)]
     rounds.answered(numbers, rows, kinds, said)
     rounds.answered(numbers, rows, kinds, said)  # a second one changes nothing
 
@@ -176,7 +179,7 @@ def test_told_of_it_a_learner_publishes_the_same(case: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("name", mostly_slow(["overlap-greedy", "epoch-greedy"], ["overlap-greedy"]))
-def test_people_in_a_table_are_people_in_a_list(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_users_in_a_table_are_users_in_a_list(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few of them wait to be gathered, many are a table of their own: in any case the same is published."""
     how, clock = "plain" if name == "epoch-greedy" else "public", Clock()
     here = fresh(name, how, clock)
@@ -191,12 +194,12 @@ def test_people_in_a_table_are_people_in_a_list(name: str, monkeypatch: pytest.M
 
 def opened(
     name: str, how: str = "plain", rounds: int = 12, came: bool = True
-) -> tuple[Learner, Elsewhere, Clock]:
+) -> tuple[Learner, RemoteRounds, Clock]:
     clock = Clock()
     learner = fresh(name, how, clock)
     while learner.due():
         learner.release()
-    door = Elsewhere(learner)
+    door = RemoteRounds(learner)
     door.chosen(rounds, at=0.0)
     if came:
         door.came(0, [True] * rounds)
@@ -229,7 +232,7 @@ def test_what_cannot_be_read_is_nothing_and_touches_nobody(name: str, what: int)
     for hostile in (False, True):
         learner, door, _ = opened(name)
         rows = rows_of(learner, 12)
-        said: list[Any] = [PEOPLE[t] if name == "overlap-greedy" else 0.5 for t in range(12)]
+        said: list[Any] = [USERS[t] if name == "overlap-greedy" else 0.5 for t in range(12)]
         answers: list[Any] = [(t, rows[t], 0, said[t]) for t in range(12)]
         if hostile:
             answers[5] = HOSTILE[what][1](*answers[5])
@@ -259,7 +262,7 @@ def test_silent_settled_and_second_answers_count_for_nothing() -> None:
     assert learner._frame.silent == [3, 4]
 
 
-@pytest.mark.parametrize("how", ["plain", "visits"])
+@pytest.mark.parametrize("how", ["plain", "max_rounds_per_user"])
 def test_no_answer_is_learned_from_before_it_is_known_whether_it_counts(how: str) -> None:
     """Whose rounds these are is told by `came` alone: told afterwards, it could not take back what was learned."""
     learner, door, _ = opened("slate-totals", how, came=False)
@@ -304,25 +307,25 @@ def test_no_round_is_handed_out_that_no_menu_is_for() -> None:
 def test_who_must_draw_by_itself_is_refused(name: str) -> None:
     reads = next(kind for kind in ("full", "bandit", "click") if kind in LEARNERS[name].reads)
     with pytest.raises(InvalidInput, match="must draw its slates itself"):
-        Elsewhere(make(name, Setting(N_ITEMS, SLOTS, ROUNDS, reads)))
+        RemoteRounds(make(name, Setting(N_ITEMS, SLOTS, ROUNDS, reads)))
 
 
 @pytest.mark.parametrize("name", ["overlap-greedy", "epoch-greedy"])
 def test_who_is_erased_is_in_no_later_release(name: str) -> None:
     """Erased before a release, they are in no snapshot either; others who never answered give the same release.
 
-    Payoffs of overlap greedy are sums, from which nothing is taken, and what is asked later follows from them. So users
-    are erased whose payoff is 0: they wanted something, and were shown nothing of it.
+    Rewards of overlap greedy are sums, from which nothing is taken, and what is asked later follows from them. So users
+    are erased whose reward is 0: they wanted something, and were shown nothing of it.
     """
     result, held = list[dict[str, str]](), list[dict[str, Any]]()
     for erased in (False, True):
         learner, door, clock = opened(name, rounds=300)
         rows: Any = rows_of(learner, 300)
-        worth = PEOPLE[np.arange(300)].values(rows)
-        gone = [t for t in range(300) if worth[t] == 0 and PEOPLE[t].value(range(N_ITEMS)) > 0][::2]
+        worth = USERS[np.arange(300)].values(rows)
+        gone = [t for t in range(300) if worth[t] == 0 and USERS[t].value(range(N_ITEMS)) > 0][::2]
         assert len(gone) > 20
         some = np.array([t for t in range(300) if erased or t not in gone])
-        door.answered(some, rows[some], None, PEOPLE[some])
+        door.answered(some, rows[some], None, USERS[some])
         if erased:
             door.erase(gone)
         kept = cells(learner)
@@ -330,7 +333,7 @@ def test_who_is_erased_is_in_no_later_release(name: str) -> None:
         while learner.due():
             learner.release()
         result.append(published(learner))
-        # The sum of payoffs also counts how often somebody added to it.
+        # The sum of rewards also counts how often somebody added to it.
         held.append(
             {part: array for part, array in kept.items() if part not in ("extra.payoffs", "extra.added")}
         )

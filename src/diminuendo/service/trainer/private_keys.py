@@ -29,7 +29,7 @@ MASTERS, MASTER, NAME_BYTES, KEY_BYTES = "master*.key", "master.key", 4, 32
 """Master keys in their folder; the first one; what is sealed begins with that many bytes that name its master key."""
 
 
-class Halves(Protocol):
+class PrivateKeys(Protocol):
     """Secret halves of keys, by placement and number."""
 
     def put(self, placement: int, number: int, secret: bytes) -> None:
@@ -47,7 +47,7 @@ class Halves(Protocol):
         """Throw these away; those that are not there are no mistake."""
 
 
-class FolderHalves:
+class FolderKeys:
     """A file each, written over before it is gone."""
 
     def __init__(self, folder: Path) -> None:
@@ -96,7 +96,7 @@ class FolderHalves:
             os.close(folder)
 
 
-class StoreHalves:
+class StoreKeys:
     """Rows of the store, each sealed with a master key, for the trainer of that epoch."""
 
     def __init__(self, store: Store, epoch: int, masters: dict[bytes, bytes]) -> None:
@@ -130,7 +130,7 @@ class StoreHalves:
         """Throw these away."""
         self._store.drop_keys(self._epoch, placement, numbers)
 
-    def take_over(self, placement: int, folder: FolderHalves) -> None:
+    def take_over(self, placement: int, folder: FolderKeys) -> None:
         """Seal with the newest master key what was sealed with another, and move here what still lies in a folder."""
         kept = self._store.kept_keys(placement)
         for number, sealed in kept.items():

@@ -1,4 +1,4 @@
-"""People whose own code fails or answers nonsense: they have said nothing, and nobody else sees anything of it."""
+"""Users whose own code fails or answers nonsense: they have said nothing, and nobody else sees anything of it."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import LEARNERS, Learner, Oracle, SeededCoins, Setting
+from diminuendo import LEARNERS, Learner, Oracle, SeededSource, Setting
 from diminuendo.continuous import BoostedAscent, Box
 from diminuendo.errors import InvalidInput, OutOfRange, UserCodeStopped
 from diminuendo.offline import private_greedy
 from diminuendo.privacy.budget import Budget
-from diminuendo.privacy.process_guard import said_by
+from diminuendo.privacy.process_guard import call_untrusted
 from diminuendo.streams import Functions, taste_groups
 from tests.kit.slow import MECHANISMS, mostly_slow
 
 N, K, ROUNDS = 6, 2, 90
-PEOPLE = taste_groups(ROUNDS, N, groups=2, items_per_group=2, seed=1)
+USERS = taste_groups(ROUNDS, N, groups=2, items_per_group=2, seed=1)
 FULL = [name for name, entry in LEARNERS.items() if entry.private and "full" in entry.reads]
 
 HUGE = np.longdouble("1e4000")
 
 
 class Foreign:
-    """A person whose methods return what is said here, or raise it."""
+    """A user whose methods return what is said here, or raise it."""
 
     n_items = N
 
@@ -63,7 +63,7 @@ NONSENSE: dict[str, Foreign | Oracle] = {
 
 
 class Later:
-    """A person who behaves when she answers, and no more when she is asked again."""
+    """A user who behaves when she answers, and no more when she is asked again."""
 
     n_items = N
 
@@ -81,13 +81,13 @@ class Later:
 def made(name: str) -> Learner:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)
-        return LEARNERS[name].for_setting(Setting(N, K, ROUNDS, "full", 1.0), coins=SeededCoins(1))
+        return LEARNERS[name].for_setting(Setting(N, K, ROUNDS, "full", 1.0), rng=SeededSource(1))
 
 
 @pytest.mark.parametrize("later", [False, True])
 @pytest.mark.parametrize("what", NONSENSE)
 @pytest.mark.parametrize("name", mostly_slow(FULL, MECHANISMS))
-def test_nobody_sees_what_one_person_did(name: str, what: str, later: bool) -> None:
+def test_nobody_sees_what_one_user_did(name: str, what: str, later: bool) -> None:
     """Neither when she answers nor when others are shown a slate is there a warning or an error."""
     learner = made(name)
     with warnings.catch_warnings(record=True) as seen:
@@ -95,7 +95,7 @@ def test_nobody_sees_what_one_person_did(name: str, what: str, later: bool) -> N
         for number in range(ROUNDS):
             decision = learner.choose()
             one = NONSENSE[what]
-            learner.observe(decision, PEOPLE[number] if number % 7 else Later(one) if later else one)
+            learner.observe(decision, USERS[number] if number % 7 else Later(one) if later else one)
     assert learner.rounds == ROUNDS
     assert not seen
 
@@ -117,10 +117,10 @@ def test_a_ctrl_c_while_a_user_answers_is_the_end_until_a_snapshot_is_restored(n
 
 
 def test_an_exception_of_a_user_is_nothing_and_what_ends_programs_ends_the_learner() -> None:
-    assert said_by(raising(RuntimeError())) is None
+    assert call_untrusted(raising(RuntimeError())) is None
     for ends in (KeyboardInterrupt(), SystemExit(), GeneratorExit()):
         with pytest.raises(UserCodeStopped) as refused:
-            said_by(raising(ends))
+            call_untrusted(raising(ends))
         assert refused.value.__cause__ is None
         assert refused.value.__context__ is None
 
@@ -132,7 +132,7 @@ def test_nor_where_points_are_played(what: str) -> None:
             said = NONSENSE[what].gains(())
             return np.broadcast_to(np.asarray(said), np.shape(points))
 
-    learner = BoostedAscent(Box([1.0] * N), 40, gradient_bound=1.0, noise="gaussian", coins=SeededCoins(1))
+    learner = BoostedAscent(Box([1.0] * N), 40, gradient_bound=1.0, noise="gaussian", rng=SeededSource(1))
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         for _ in range(40):
@@ -146,5 +146,5 @@ def test_nor_in_private_greedy(said: Callable[[], Any]) -> None:
     crowd = Functions([lambda items: float(0 in items), lambda items: said() if items else 0.0], N)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        assert len(private_greedy(crowd, K, budget=Budget(1.0, 1e-6), coins=SeededCoins(1)).slate) == K
+        assert len(private_greedy(crowd, K, budget=Budget(1.0, 1e-6), rng=SeededSource(1)).slate) == K
     assert not seen

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from diminuendo._numba import kernel
 from diminuendo.errors import refuse_copies
 from diminuendo.sums.chains.focus import clip_focused
-from diminuendo.sums.chains.people.answers import Answers, Moved, Walk
-from diminuendo.sums.chains.people.around_sums import EASE, add_around
+from diminuendo.sums.chains.users.answers import Answers, Moved, Walk
+from diminuendo.sums.chains.users.around_sums import EASE, add_around
 from diminuendo.sums.clip import Clip
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
@@ -102,7 +102,7 @@ class ChainWalk:
             self._steps = []
         for joining in chain[len(self._steps) :]:
             for moved, after in self._step(joining):
-                put_back(self._users.starts, moved.who, after, self._left)
+                rolled_back(self._users.starts, moved.who, after, self._left)
                 self._walk.join(moved.further)
             self._steps.append(joining.tobytes())
             self._next = None
@@ -126,27 +126,27 @@ class ChainWalk:
         return moved._replace(gains=moved.gains[:0]), after
 
 
-def clipped(people: Answers, clip: Clip, factors: Floats) -> tuple[NDArray[Any], Floats]:
-    """What people say, times the factors of their items, clipped to ticks; and by what each was multiplied."""
+def clipped(users: Answers, clip: Clip, factors: Floats) -> tuple[NDArray[Any], Floats]:
+    """What users say, times the factors of their items, clipped to ticks; and by what each was multiplied."""
     kind = np.int16 if clip.largest <= np.iinfo(np.int16).max else np.int32
-    size, longest = people.starts[-1] - people.starts[0], int(np.diff(people.starts).max(initial=0))
-    ticks, scales = np.zeros(size, dtype=kind), np.empty(len(people.weights))
+    size, longest = users.starts[-1] - users.starts[0], int(np.diff(users.starts).max(initial=0))
+    ticks, scales = np.zeros(size, dtype=kind), np.empty(len(users.weights))
     room = np.empty(longest), np.empty(longest, dtype=np.int64)
-    clip_focused(clip.rule, people.starts, people.items, people.values, factors, *room, ticks, scales)
+    clip_focused(clip.rule, users.starts, users.items, users.values, factors, *room, ticks, scales)
     return ticks, scales
 
 
-def _only(people: Answers, who: Ints) -> Answers:
-    """Some people, side by side."""
-    starts, items, values = _of_some(people, who, people.values[people.starts[0] : people.starts[-1]])
-    return Answers(starts, items, values, people.weights[who], people.types[who])
+def _only(users: Answers, who: Ints) -> Answers:
+    """Some users, side by side."""
+    starts, items, values = _of_some(users, who, users.values[users.starts[0] : users.starts[-1]])
+    return Answers(starts, items, values, users.weights[who], users.types[who])
 
 
-def _of_some(people: Answers, who: Ints, left: NDArray[Any]) -> tuple[Ints, NDArray[Any], NDArray[Any]]:
-    """The entries of some people, side by side: where each begins, items, and what is left."""
-    starts = np.concatenate([[0], np.cumsum(people.starts[who + 1] - people.starts[who])])
-    items, before = np.empty(starts[-1], dtype=people.items.dtype), np.empty(starts[-1], dtype=left.dtype)
-    side_by_side(people.starts, people.items, who, left, items, before)
+def _of_some(users: Answers, who: Ints, left: NDArray[Any]) -> tuple[Ints, NDArray[Any], NDArray[Any]]:
+    """The entries of some users, side by side: where each begins, items, and what is left."""
+    starts = np.concatenate([[0], np.cumsum(users.starts[who + 1] - users.starts[who])])
+    items, before = np.empty(starts[-1], dtype=users.items.dtype), np.empty(starts[-1], dtype=left.dtype)
+    side_by_side(users.starts, users.items, who, left, items, before)
     return starts, items, before
 
 
@@ -154,7 +154,7 @@ def _of_some(people: Answers, who: Ints, left: NDArray[Any]) -> tuple[Ints, NDAr
 def side_by_side(
     starts: Ints, items: NDArray[Any], who: Ints, left: NDArray[Any], out: NDArray[Any], before: NDArray[Any]
 ) -> None:
-    """The entries of some people, one after the other."""
+    """The entries of some users, one after the other."""
     base, at = starts[0], 0
     for number in range(len(who)):
         for j in range(starts[who[number]], starts[who[number] + 1]):
@@ -163,8 +163,8 @@ def side_by_side(
 
 
 @kernel
-def put_back(starts: Ints, who: Ints, after: NDArray[Any], left: NDArray[Any]) -> None:
-    """From now on these people have left what is in `after`, side by side."""
+def rolled_back(starts: Ints, who: Ints, after: NDArray[Any], left: NDArray[Any]) -> None:
+    """From now on these users have left what is in `after`, side by side."""
     base, at = starts[0], 0
     for number in range(len(who)):
         for j in range(starts[who[number]], starts[who[number] + 1]):
@@ -173,14 +173,14 @@ def put_back(starts: Ints, who: Ints, after: NDArray[Any], left: NDArray[Any]) -
 
 
 @kernel
-def add_left(people: Answers, ticks: NDArray[Any], whose: Ints, total: Ints) -> None:
+def add_left(users: Answers, ticks: NDArray[Any], whose: Ints, total: Ints) -> None:
     """Add everybody's ticks to the row of the total that is her type's, if any, each as often as her weight says."""
-    starts, items, base = people.starts, people.items, people.starts[0]
-    for person in range(len(starts) - 1):
-        row = whose[people.types[person]]
+    starts, items, base = users.starts, users.items, users.starts[0]
+    for user in range(len(starts) - 1):
+        row = whose[users.types[user]]
         if row >= 0:
-            weight = np.int64(people.weights[person])
-            for j in range(starts[person], starts[person + 1]):
+            weight = np.int64(users.weights[user])
+            for j in range(starts[user], starts[user + 1]):
                 total[row, items[j]] += weight * ticks[j - base]
 
 
@@ -195,10 +195,10 @@ def add_losses(
     total: Ints,
 ) -> None:
     """Add to their rows of the total what these users lose, each as often as their weight says."""
-    for person in range(len(starts) - 1):
-        weight = np.int64(weights[person])
-        for j in range(starts[person], starts[person + 1]):
-            total[whose[person], items[j]] += weight * (left[j] - after[j])
+    for user in range(len(starts) - 1):
+        weight = np.int64(weights[user])
+        for j in range(starts[user], starts[user + 1]):
+            total[whose[user], items[j]] += weight * (left[j] - after[j])
 
 
 @kernel
@@ -217,18 +217,18 @@ def fall(
 
     What is left never rises and never falls below 0, so all losses together are at most what was there.
     """
-    for person in range(len(starts) - 1):
-        for j in range(starts[person], starts[person + 1]):
-            if items[j] == joined[person] or not gains[j] > 0.0:
+    for user in range(len(starts) - 1):
+        for j in range(starts[user], starts[user + 1]):
+            if items[j] == joined[user] or not gains[j] > 0.0:
                 after[j] = 0
             else:
                 gain = factors[items[j]] * min(gains[j], ceiling)
-                after[j] = min(left[j], int(scales[person] * gain))
+                after[j] = min(left[j], int(scales[user] * gain))
 
 
 @kernel
 def count_values(values: Ints, weights: NDArray[Any], unit: int, total: Ints) -> None:
-    """Add `unit` for each person, as often as her weight says, to her value, if it is known."""
-    for person in range(len(values)):
-        if values[person] >= 0:
-            total[values[person]] += unit * np.int64(weights[person])
+    """Add `unit` for each user, as often as her weight says, to her value, if it is known."""
+    for user in range(len(values)):
+        if values[user] >= 0:
+            total[values[user]] += unit * np.int64(weights[user])

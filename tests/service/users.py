@@ -1,4 +1,4 @@
-"""People who come to a site, are shown something, and most of whom answer: what they were told is written down.
+"""Users who come to a site, are shown something, and most of whom answer: what they were told is written down.
 
 They know the API alone. An answer that was not acknowledged is sent again, as a shop would, for as long as they have
 patience; whether one counts of which nobody ever heard, nobody knows. One of each group is sent twice.
@@ -29,7 +29,7 @@ def thread(work: Callable[[], None]) -> threading.Thread:
 
 
 class Door(NamedTuple):
-    """Where people come to a site."""
+    """Where users come to a site."""
 
     host: str
     port: int
@@ -51,7 +51,7 @@ class Asked(NamedTuple):
 
 @dataclass
 class Told:
-    """What people were told."""
+    """What users were told."""
 
     decisions: list[str] = field(default_factory=list)
     """Tokens."""
@@ -62,8 +62,8 @@ class Told:
     asked: list[Asked] = field(default_factory=list)
 
 
-class People:
-    """They come to all doors until they are stopped, everybody with a payoff of 1."""
+class Users:
+    """They come to all doors until they are stopped, everybody with a reward of 1."""
 
     def __init__(
         self,
@@ -73,11 +73,11 @@ class People:
         many: int = 6,
         pace: float = 0.0,
         timeout: float = 2.0,
-        patience: float = 60.0,
+        feedback_window: float = 60.0,
     ) -> None:
-        """`many`: at each door at once. `pace`: seconds between two requests. `patience`: seconds for which an answer
-        is sent again."""
-        self._key, self._pace, self._timeout, self._patience = key, pace, timeout, patience
+        """`many`: at each door at once. `pace`: seconds between two requests. `feedback_window`: seconds for
+        which an answer is sent again."""
+        self._key, self._pace, self._timeout, self._feedback_window = key, pace, timeout, feedback_window
         self.told, self.stopped, self._lock = Told(), threading.Event(), threading.Lock()
         self._threads = [
             door.thread(lambda door=door, nth=nth: self._come(door, random.Random(nth)))  # type: ignore[misc]
@@ -93,7 +93,7 @@ class People:
     def stop(self, *, at_once: bool = False) -> None:
         """Nobody comes any more; whoever is there ends, or loses patience at once."""
         self.stopped.set()
-        self._patience = 0.0 if at_once else self._patience
+        self._feedback_window = 0.0 if at_once else self._feedback_window
         for each in self._threads:
             if each.ident is not None:
                 each.join()
@@ -107,7 +107,7 @@ class People:
             if (each.door, each.what) == (door, what) and each.began > began and each.ended < until
         ]
 
-    def _come(self, door: Door, coins: random.Random) -> None:
+    def _come(self, door: Door, rng: random.Random) -> None:
         while not self.stopped.wait(self._pace):
             reply = self._ask(door, "placements/home/decisions", {"count": GROUP})
             if reply is None:
@@ -116,22 +116,22 @@ class People:
             shown = reply["decisions"]
             with self._lock:
                 self.told.decisions += [each["token"] for each in shown]
-            answering = [each for each in shown if coins.random() < ANSWER]
-            if coins.random() < 0.2:
-                time.sleep(coins.random())
-            if answering:
-                self._answer(door, answering)
+            response_rate = [each for each in shown if rng.random() < ANSWER]
+            if rng.random() < 0.2:
+                time.sleep(rng.random())
+            if response_rate:
+                self._answer(door, response_rate)
 
-    def _answer(self, door: Door, answering: list[dict[str, Any]]) -> None:
-        sent = [{"token": each["token"], "payoff": 1.0} for each in [*answering, answering[0]]]
+    def _answer(self, door: Door, response_rate: list[dict[str, Any]]) -> None:
+        sent = [{"token": each["token"], "reward": 1.0} for each in [*response_rate, response_rate[0]]]
         began, kept = time.monotonic(), False
         while not kept:
             kept, now = self._ask(door, "answers", sent) is not None, time.time()
-            if kept or time.monotonic() >= began + self._patience:
+            if kept or time.monotonic() >= began + self._feedback_window:
                 break
             time.sleep(0.05)
         with self._lock:
-            for each in answering:
+            for each in response_rate:
                 if kept:
                     sure = now <= datetime.fromisoformat(each["answer_before"]).timestamp()
                     self.told.acknowledged.append((each["token"], sure))
