@@ -76,7 +76,7 @@ def test_a_database_is_private(temporary: Path, tmp_path: Path) -> None:
 
 def test_nothing_is_left_in_the_folder_for_temporary_files(temporary: Path, tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
-    file.write_bytes(ROWS.replace("tea", "th").encode("cp1252"))  # written again before it is read
+    file.write_bytes(ROWS.replace("tea", "thé").encode("cp1252"))  # written again before it is read
     assert len(dim.read(file)) == 2
     assert not [*temporary.iterdir()]
     file.write_bytes(ROWS.encode() + b"cleo\n")
