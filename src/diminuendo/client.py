@@ -76,7 +76,7 @@ class Client:
         API key.
     timeout : float, default 10.0
         Seconds for one try.
-    patience : float, default 60.0
+    retry_for : float, default 60.0
         Seconds for which requests are retried.
     pause : float, default 0.05
         Seconds for which feedback is gathered into one request.
@@ -171,7 +171,7 @@ class Client:
         ----------
         placement : str
             Name of the placement.
-        user : str or int, optional
+        user_id : str or int, optional
             Identity of the user; required if several rounds of one user count.
         context : mapping of str to str, optional
             What is known of the user.
@@ -406,7 +406,7 @@ class Client:
             self.lost += lost
             self._reason = reason.rstrip(".")
 
-    # One request, tried again as long as patience lasts.
+    # One request, tried again for `retry_for` seconds.
 
     def _request(self, path: str, text: bytes, retry_for: float, *, key: str | None = None) -> bytes:
         status, content = self._tried(path, text, retry_for, key=key)
