@@ -592,7 +592,7 @@ class Learner:
             raise InvalidInput("A learner that has chosen does not go back to a snapshot; restore() another.")
         extra = _snapshots.taken(found, "extra")
         if frame.contribution_bound is not None:
-            frame.contribution_bound.take(_snapshots.taken(found, "max_rounds_per_user"))
+            frame.contribution_bound.take(_snapshots.taken(found, "visits"))
         rounds = {name: found.pop(name) for name in ("silent", "untold") if name in found}
         _snapshots.fill(self._arrays(), found)
         try:
