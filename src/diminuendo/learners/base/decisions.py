@@ -1,6 +1,6 @@
 """Open decisions: which are out, and may still be answered.
 
-Answers may come late, out of order, twice or never. Until when one counts is a public fact (patience.py): a round whose
+Answers may come late, out of order, twice or never. Until when one counts is a public fact (feedback_window.py): a round whose
 deadline has passed is *settled*, and the first answer before that counts. Nothing here says who answered: an answer
 that no longer counts looks like one that does.
 """
