@@ -92,13 +92,13 @@ def sweep(
         What users report.
     delta : float, default 1e-6
         0 for pure differential privacy.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         How many rounds of one user count. Without `Users.user_ids` every user comes once.
     clicks : {"cascade", "independent"}, default "cascade"
         Click model.
-    late : int or str, or a sequence of these, default 0
+    delay : int or str, or a sequence of these, default 0
         Feedback delay in users: a number, or "exponential:1000" for a mean.
-    answering : float, default 1.0
+    response_rate : float, default 1.0
         Share of users who respond.
     retention : int, optional
         For how many rounds private learners keep a user's data.
@@ -259,8 +259,9 @@ def simulate(
         Budgets.
     jobs : int, default 1
         Runs at the same time; -1: one per core.
-    delta, visits, clicks, late, answering, retention, sample, rules, today, per_day, seeds, rounds, out,
-    time_limit, progress
+    delta, max_rounds_per_user, clicks, delay, response_rate, retention, sample, rules, today, per_day : optional
+        As in `sweep`.
+    seeds, rounds, out, time_limit, progress : optional
         As in `sweep`.
 
     Returns

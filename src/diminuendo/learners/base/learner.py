@@ -222,7 +222,7 @@ class Learner:
 
         Parameters
         ----------
-        user : hashable, optional
+        user_id : hashable, optional
             Identity of the user: a public fact. Without it, a user who comes once.
         context : mapping, sequence or value, optional
             What is known of the user, for learners made with contexts, as {"country": "DE"}.
@@ -268,7 +268,7 @@ class Learner:
         ----------
         count : int
             Number of users.
-        users : sequence of hashable, optional
+        user_ids : sequence of hashable, optional
             Identity of each user.
         contexts : sequence or array, optional
             What is known of each user, as in `choose`.
@@ -476,9 +476,9 @@ class Learner:
             Users, in order.
         progress : callable, optional
             Called with numbers of rounds just finished.
-        users : sequence of hashable, optional
+        user_ids : sequence of hashable, optional
             Identity of each round's user. Their rounds are counted before the first one is played.
-        late : array of int, optional
+        delay : array of int, optional
             How many further rounds are chosen before each user responds; -1 if they never do.
         contexts : sequence or array of int, shape (n_users, n_features), optional
             What is known of each user; -1 for not known. By default what the stream says.
