@@ -27,9 +27,9 @@ from diminuendo.simulate.task import (
     Baseline,
     Run,
     Task,
-    heeds_budget,
     measured,
     sliced,
+    uses_epsilon,
 )
 from diminuendo.simulate.today import Today, today_on
 from diminuendo.simulate.workers import (
@@ -165,7 +165,7 @@ def sweep(
         learner_class(plain_name(name), feedback)  # a wrong name is refused before any work is done
 
     def feedback_window_for(name: str, delay: Delay) -> FeedbackWindow:
-        takes = learner_class(plain_name(name), feedback).takes_sample
+        takes = learner_class(plain_name(name), feedback).takes("sample")
         return feedback_window_in(delay.feedback_window, sample if takes else 1)
 
     def cell(number: int, users: Stream, k: int, delay: Delay) -> _Cell:
@@ -173,7 +173,7 @@ def sweep(
         stream_slice = sliced(number, users)
         for name in names:
             # One that does not listen to budgets is asked for the default one, whatever budgets others are asked for.
-            heeds = heeds_budget(name, feedback)
+            heeds = uses_epsilon(name, feedback)
             asked = [(e, delta) for e in budgets] if heeds else [(Setting.epsilon, Setting.delta)]
             for e, d in asked:
                 sizes = users.n_items, k, stream_slice.rounds
@@ -374,7 +374,7 @@ def _refuse_early(tasks: Sequence[Task]) -> None:
                 warnings.simplefilter("ignore")  # they are heard when the learner runs
                 make(plain_name(name), setting, rng=SeededSource(0))
         except DiminuendoError as error:
-            asked = f" at epsilon {setting.epsilon:g}" if heeds_budget(name, setting.feedback) else ""
+            asked = f" at epsilon {setting.epsilon:g}" if uses_epsilon(name, setting.feedback) else ""
             raise type(error)(f"{name}{asked}: {error}") from error
 
 
