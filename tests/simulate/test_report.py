@@ -196,7 +196,7 @@ def test_captions_say_what_is_so(tmp_path: Path) -> None:
     odd = replace(simulation, results=[replace(visited[0], shown=full), *visited[1:], deaf])
     several = captions(odd, tmp_path)
     assert "that ignore epsilon are the same" in several
-    assert "what one round of a user may cost; up to 3 rounds of one user share the budget" in several
+    assert "what one round of a user may cost; up to 3 rounds of one user share it" in several
     assert "Grey: not among" in several
 
 

@@ -18,7 +18,7 @@ from diminuendo.simulate import benchmarks, simulate
 from diminuendo.simulate.report.page import lead
 from diminuendo.simulate.report.text import command
 from diminuendo.streams import open_stream, taste_groups
-from tests.simulate.test_hits import USERS, WANTS
+from tests.simulate.test_today import USERS, WANTS
 
 RULES = SlateRules(pinned=[1], caps=[([0, 2, 5], 1)])
 

@@ -202,7 +202,7 @@ class Baseline:
 
 
 Task = Run | Baseline
-Found = Result | Benchmarks
+Outcome = Result | Benchmarks
 
 
 def heeds_budget(learner: str, feedback: FeedbackKind) -> bool:

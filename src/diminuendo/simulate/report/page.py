@@ -16,7 +16,6 @@ import diminuendo
 from diminuendo.learners import LEARNERS
 from diminuendo.learners.base.entry import options_in
 from diminuendo.privacy.sentence import factor, guarantee_sentence
-from diminuendo.simulate.hits import hits_table
 from diminuendo.simulate.report.contexts import contexts_section
 from diminuendo.simulate.report.figures import Plate
 from diminuendo.simulate.report.html import escaped, table
@@ -73,11 +72,10 @@ def section(simulation: Simulation, plates: Iterable[Plate], anchor: str, *, alo
     """One simulation, `alone` on its page or not. The notice is put before the guarantee."""
     level = "h1" if alone else "h2"
     figures = {plate.key: _figure(plate, anchor) for plate in plates}
-    day = figures.pop("hits", "") + in_a_day(simulation)
     numbers = table("Means over runs, per user.", COLUMNS, table_rows(simulation))
     return (
         f'<section id="{anchor}"><{level}>{escaped(heading(simulation))}</{level}>'
-        f"<p>{escaped(lead(simulation))}</p>{was_read(simulation)}{answer(simulation)}{notice}{day}"
+        f"<p>{escaped(lead(simulation))}</p>{was_read(simulation)}{answer(simulation)}{notice}"
         f"{promises(simulation)}{contexts_section(simulation)}{''.join(figures.values())}"
         f"<h3>The numbers</h3>{numbers}{of_health(simulation)}</section>"
     )
@@ -133,12 +131,6 @@ def answer(simulation: Simulation) -> str:
         f'<ul class="numbers">{cards}</ul><p class="soft">Reward, as a share of what greedy earns in hindsight, when '
         "it knows all users beforehand and shows one slate to everybody. ±: 95 % interval over runs.</p>"
     )
-
-
-def in_a_day(simulation: Simulation) -> str:
-    """What is earned in a day, in numbers; nothing where nobody said how many users come."""
-    day = simulation.per_day
-    return "" if day is None else table(f"The same {day.hits} in numbers.", *hits_table(simulation, day))
 
 
 def promises(simulation: Simulation) -> str:

@@ -31,7 +31,6 @@ from diminuendo.simulate.table import (
 )
 from diminuendo.simulate.today import joined
 from diminuendo.streams.builtin import BUILTIN, from_rows
-from diminuendo.streams.per_day import HITS
 
 COLUMNS = (
     "learner",
@@ -164,9 +163,6 @@ def command(simulation: Simulation) -> str:
             words += ["--cap", f"{most}:{joined(items, stream.get('labels'))}"]
     if simulation.today is not None:
         words += ["--today", joined(simulation.today.slate, stream.get("labels"))]
-    if simulation.per_day is not None:
-        words += ["--per-day", _written(simulation.per_day.users)]
-        words += [] if simulation.per_day.hits == HITS else ["--hits", simulation.per_day.hits]
     words += ["--seeds", str(len({run.seed for run in simulation.results}))]
     for origin in outsiders(simulation):
         words += ["--plugin", origin.file or origin.module]
