@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,10 +15,9 @@ from diminuendo import NoisyOr, Users
 from diminuendo.cli.app import app
 from diminuendo.errors import InvalidInput
 from diminuendo.simulate import Simulation, Sweep, simulate
-from diminuendo.simulate.report.text import command, headlines, table_rows
+from diminuendo.simulate.report.text import headlines, table_rows
 from diminuendo.simulate.table import tables
-from diminuendo.simulate.today import item_called, joined, split, today_on
-from diminuendo.streams import taste_groups
+from diminuendo.simulate.today import item_called, split, today_on
 
 LABELS = ("tea", "soap", "tea, green", "7", "jam", 'a "b"')
 WANTS = np.random.default_rng(5).random((400, 6)) * [0.9, 0.2, 0.5, 0.1, 0.3, 0.6]
@@ -66,9 +63,8 @@ def test_today_is_in_tables_and_in_the_answer() -> None:
         ('"a ""b""",soap', (5, 1)),
     ],
 )
-def test_names_are_understood_and_written_again(text: str, slate: tuple[int, ...]) -> None:
+def test_items_are_named(text: str, slate: tuple[int, ...]) -> None:
     assert today_on(USERS, split(text), 2).slate == slate
-    assert today_on(USERS, split(joined(slate, LABELS)), 2).slate == slate
 
 
 def test_numbers_are_items_where_no_name_is_a_number() -> None:
@@ -78,7 +74,6 @@ def test_numbers_are_items_where_no_name_is_a_number() -> None:
     with pytest.raises(InvalidInput, match="no item called '1'"):
         item_called("1", LABELS, 6)
     twins = ("tea", "tea", "soap")
-    assert joined((1, 2), twins) == "1,soap"
     assert [item_called(name, twins, 3) for name in split("1,soap")] == [1, 2]
 
 
@@ -120,12 +115,3 @@ def test_wrong_options_are_refused_before_any_work(options: list[str], said: str
     assert isinstance(result.exception, InvalidInput)
     assert said in str(result.exception)
     assert "users:" not in result.output, "nothing has run"
-
-
-def test_the_command_compares_with_today_again(tmp_path: Path) -> None:
-    wanted = simulate(taste_groups(), rounds=200, slots=2, learners="random", seeds=1, today=[3, 1])
-    words = shlex.split(command(wanted))
-    out = CliRunner().invoke(app, [*words[1:], "--jobs", "1", "--json", str(tmp_path / "again.json")])
-    assert out.exit_code == 0, out.output
-    again = json.loads((tmp_path / "again.json").read_text())
-    assert again["today"] == {"slate": [3, 1], "value": wanted.today.value}  # type: ignore[union-attr]

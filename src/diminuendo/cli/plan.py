@@ -12,7 +12,6 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from diminuendo.cli import loading
 from diminuendo.cli.screen import Plugins, console, make_room, progress_bars, say, write_json
 from diminuendo.cli.simulate import FEEDBACKS
 from diminuendo.cli.typed import PrivateContext, ResponseRate, numbers_in
@@ -21,7 +20,7 @@ from diminuendo.errors import InvalidInput
 if TYPE_CHECKING:
     from diminuendo.learners import Setting
     from diminuendo.learners.base.entry import Advice
-    from diminuendo.plan import Candidate, FirstLook, Keeping, Plan
+    from diminuendo.plan import Candidate, FirstLook, Plan
     from diminuendo.privacy.budget import Guarantee
     from diminuendo.types import FeedbackKind
 
@@ -76,9 +75,8 @@ def plan_command(
     plugin: Plugins = None,
 ) -> None:
     """Which learner to use, its guarantee, and what a budget will cost; from public facts alone."""
-    with loading():
-        from diminuendo import _validate
-        from diminuendo.plan import plan
+    from diminuendo import _validate
+    from diminuendo.plan import plan
 
     kind = cast("FeedbackKind", _validate.one_of(feedback, FEEDBACKS, "--feedback"))
     sizes = None if contexts is None else numbers_in(contexts, int, "--contexts")
@@ -185,8 +183,6 @@ def _answer(found: Plan) -> Table:
     table.add_row("Guarantee", f"{with_contexts or best.guarantee}.")
     if best.name in LEARNERS:
         table.add_row("Stores", _kept(LEARNERS[best.name].advice))
-    if found.keeping is not None:
-        table.add_row("Records", _rules_about_users(found.keeping, found))
     table.add_row("Regret", _proved(best, rounds))
     if found.noise is not None:
         table.add_row("Noise", _noise(found))
@@ -206,26 +202,6 @@ def _kept(advice: Advice) -> str:
     return (
         f"{kept}, in memory and in snapshots." if advice.keeps_users else f"{kept}, no data of a single user."
     )
-
-
-def _rules_about_users(rules: Keeping, found: Plan) -> str:
-    """What a retention and a public sample come to, and what they cost."""
-    said = []
-    if rules.sample > 1:
-        said.append(
-            f"The learner uses a public sample, one in {rules.sample:,}: {rules.learned_from:,} of "
-            f"{found.setting.rounds:,} users; all are served. Sampling does not improve the guarantee."
-        )
-    if rules.retention is not None:
-        said.append(f"Records are deleted after {rules.retention:,} rounds.")
-    said.append(f"At most {rules.kept:,} users are stored at a time, instead of {rules.kept_otherwise:,}.")
-    here = found.price
-    if here is not None and rules.loss_otherwise is not None:
-        said.append(
-            f"Forecast loss: {percent(here.loss)} of the reward of hindsight, instead of "
-            f"{percent(rules.loss_otherwise)}."
-        )
-    return " ".join(said)
 
 
 def _proved(best: Candidate, rounds: int) -> str:

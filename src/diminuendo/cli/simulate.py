@@ -11,7 +11,6 @@ import typer
 from rich import box
 from rich.table import Table
 
-from diminuendo.cli import loading
 from diminuendo.cli.opened import opened
 from diminuendo.cli.screen import (
     Plugins,
@@ -66,9 +65,8 @@ def demo(
 
     Then again with the area of entry of each visitor as a context.
     """
-    with loading():
-        from diminuendo.simulate import Experiment
-        from diminuendo.streams import msweb, open_stream
+    from diminuendo.simulate import Experiment
+    from diminuendo.streams import msweb, open_stream
 
     def experiment(stream: Users, learners: tuple[str, ...]) -> Experiment:
         return Experiment(stream, 5, epsilon=DEMO_EPSILONS, learners=learners, seeds=seeds)
@@ -205,8 +203,8 @@ def simulate_command(
     plugin: Plugins = None,
 ) -> None:
     """Run learners against streams and compare them with hindsight; several slots, budgets and rounds make a sweep."""
-    with loading():
-        from diminuendo import _validate
+    from diminuendo import _validate
+
     # What was typed wrong is refused before anything else is loaded, and what cannot be read before the rest is.
     _validate.one_of(feedback, FEEDBACKS, "--feedback")
     _validate.one_of(clicks, CLICKS, "--clicks")
@@ -233,8 +231,8 @@ def simulate_command(
     names = _names(learners, feedback, ruled=rules is not None)
     if learners is None and context is not None:
         names = _compared(names, crowds[0], feedback, delta, delay.split(","), response_rate)
-    with loading():
-        from diminuendo.simulate import Experiment
+    from diminuendo.simulate import Experiment
+
     experiment = Experiment(
         crowds,
         counts,
@@ -259,8 +257,7 @@ def simulate_command(
 
 def streams_command(plugin: Plugins = None) -> None:
     """Built-in streams, and the files that can be read."""
-    with loading():
-        from diminuendo.streams import BUILTIN
+    from diminuendo.streams import BUILTIN
 
     table = Table(title="Built-in streams", title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("name")
@@ -297,10 +294,9 @@ def _compared(
     names: list[str], users: Users, feedback: str, delta: float, delay: list[str], response_rate: float
 ) -> list[str]:
     """These learners, and those to compare them with where something is known of users."""
-    with loading():
-        from diminuendo.learners import Setting
-        from diminuendo.learners.base.replay import as_delay
-        from diminuendo.simulate.contexts import comparison
+    from diminuendo.learners import Setting
+    from diminuendo.learners.base.replay import as_delay
+    from diminuendo.simulate.contexts import comparison
 
     kind = cast("FeedbackKind", feedback)
     setting = Setting(users.n_items, 1, len(users), kind, delta=delta)

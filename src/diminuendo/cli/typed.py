@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from diminuendo.cli import loading
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -66,8 +65,8 @@ def today_in(given: str | None) -> list[str] | None:
     """The names or numbers of items in `--today`, where it is given."""
     if given is None:
         return None
-    with loading():
-        from diminuendo.simulate.today import split
+    from diminuendo.simulate.today import split
+
     return split(given)
 
 

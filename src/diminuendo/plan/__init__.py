@@ -7,7 +7,6 @@ proved from them is forecast from a stated model of users who do not exist (mode
 
 from diminuendo.plan.contexts import ContextPlan
 from diminuendo.plan.first_look import FirstLook
-from diminuendo.plan.keeping import Keeping
 from diminuendo.plan.noise import Noise
 from diminuendo.plan.planner import Candidate, Plan, candidate, pick, plan
 from diminuendo.plan.price import Price
@@ -16,7 +15,6 @@ __all__ = [
     "Candidate",
     "ContextPlan",
     "FirstLook",
-    "Keeping",
     "Noise",
     "Plan",
     "Price",
