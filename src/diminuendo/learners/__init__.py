@@ -171,9 +171,9 @@ def make(
         What is charged. A path is opened as a ledger, or begun with the budget, adjacency and accountant that this
         learner needs (`learner.ledger.close()` releases it). By default the learner has a ledger of its own, in
         memory. Several learners share one open ledger under names of their own: `ledger.named("basket")`.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource; SeededSource for simulation.
-    visits, patience, contexts, rules, exclusions, retention, sample : optional
+    max_rounds_per_user, feedback_window, contexts, rules, exclusions, retention, sample : optional
         In place of what the setting says.
     prior : sequence of float, optional
         Public guess of the share of users whom each item pleases.
@@ -288,7 +288,7 @@ def restore(
         As `Learner.snapshot` returned it.
     ledger : Ledger or str or Path, optional
         The ledger that paid for the learner, or its file. Required if it had one.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
     clock : callable, optional
         Required if the feedback window is in seconds, as `time.time`.

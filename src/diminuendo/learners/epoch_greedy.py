@@ -268,13 +268,13 @@ def epoch_greedy(
         Privacy budget.
     epoch : int, optional
         Length of epochs. By default each is twice as long as the one before.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         Contribution bound: how many rounds of one user count.
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window.
     rules : SlateRules, optional
         What every slate satisfies. Pinned items are not drawn, and the budget is for the other slots.

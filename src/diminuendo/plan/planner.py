@@ -280,11 +280,11 @@ def plan(
         Whether a regret bound is wanted that holds for any sequence of users.
     cares_about : float, optional
         How many items a user cares about on average, if that is known.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         How many rounds of one user count; they share the budget.
-    late : int or str, default 0
+    delay : int or str, default 0
         Feedback delay in users: a number, or "exponential:1000" for a mean.
-    answering : float, default 1.0
+    response_rate : float, default 1.0
         Share of users who respond.
     contexts : sequence of int, optional
         How many categories each feature of contexts has, as (20, 24).

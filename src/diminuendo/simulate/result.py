@@ -74,11 +74,11 @@ class Result:
         What users reported.
     clicks : str
         Click model; "" if feedback is not clicks.
-    visits : int
+    max_rounds_per_user : int
         How many rounds of one user counted.
-    late : str
+    delay : str
         Feedback delay in rounds, or "exponential:1000" for a mean.
-    answering : float
+    response_rate : float
         Share of users who responded.
     seed : int
         Seed of the run.

@@ -249,9 +249,9 @@ def sweep(
     ----------
     streams : Stream, or a sequence of these
         Users.
-    jobs, ray, out, progress
+    jobs, ray, out, progress : optional
         As in `Experiment.run`.
-    **settings
+    **settings : Any
         Fields of `Experiment`; `slots` is required.
 
     Returns
@@ -285,9 +285,9 @@ def simulate(
         Users.
     jobs : int, default 1
         Runs at the same time; -1: one per core.
-    out, progress
+    out, progress : optional
         As in `Experiment.run`.
-    **settings
+    **settings : Any
         Fields of `Experiment`, with one number of slots, of rounds, and one delay; `slots` is required.
 
     Returns

@@ -238,7 +238,7 @@ class Entry(Generic[P]):
         ----------
         setting : Setting
             What is known before the first user arrives.
-        coins : Coins, optional
+        rng : RandomSource, optional
             Randomness. By default SystemSource.
         ledger : Ledger, optional
             What is charged. By default a ledger of its own, in memory.
@@ -327,7 +327,7 @@ class Entry(Generic[P]):
         ----------
         snapshot : bytes
             Of a learner of this name.
-        coins : Coins, optional
+        rng : RandomSource, optional
             Randomness. By default SystemSource.
         ledger : Ledger, optional
             The ledger that paid for it. Required if it had one.

@@ -63,13 +63,13 @@ class Frame:
         Number of items in a slate.
     horizon : int, optional
         Number of users. Required where anything is promised; without it there is no limit and no promise.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         How many rounds of one user count.
     ledger : Ledger, optional
         What is charged. None if the learner has a ledger of its own.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window.
     contexts : Contexts, optional
         What is known of users when they arrive.
@@ -85,7 +85,7 @@ class Frame:
     secret : SecretRandomness
         For noise and private draws.
     unit : Unit
-        Adjacency that follows from visits, contexts and exclusions.
+        Adjacency that follows from `max_rounds_per_user`, contexts and exclusions.
     horizon : int or None
         Number of rounds; with a sample, of rounds in it.
 

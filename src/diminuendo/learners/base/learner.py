@@ -223,7 +223,7 @@ class Learner:
 
         Parameters
         ----------
-        user : hashable, optional
+        user_id : hashable, optional
             Identity of the user: a public fact. Without it, a user who comes once.
         context : mapping, sequence or value, optional
             What is known of the user, for learners made with contexts, as {"country": "DE"}.
@@ -269,7 +269,7 @@ class Learner:
         ----------
         count : int
             Number of users.
-        users : sequence of hashable, optional
+        user_ids : sequence of hashable, optional
             Identity of each user.
         contexts : sequence or array, optional
             What is known of each user, as in `choose`.
@@ -475,9 +475,9 @@ class Learner:
             Users, in order.
         progress : callable, optional
             Called with numbers of rounds just finished.
-        users : sequence of hashable, optional
+        user_ids : sequence of hashable, optional
             Identity of each round's user. Their rounds are counted before the first one is played.
-        late : array of int, optional
+        delay : array of int, optional
             How many further rounds are chosen before each user responds; -1 if they never do.
         contexts : sequence or array of int, shape (n_users, n_features), optional
             What is known of each user; -1 for not known. By default what the stream says.
@@ -592,7 +592,7 @@ class Learner:
             raise InvalidInput("A learner that has chosen does not go back to a snapshot; restore() another.")
         extra = _snapshots.taken(found, "extra")
         if frame.contribution_bound is not None:
-            frame.contribution_bound.take(_snapshots.taken(found, "max_rounds_per_user"))
+            frame.contribution_bound.take(_snapshots.taken(found, "visits"))
         rounds = {name: found.pop(name) for name in ("silent", "untold") if name in found}
         _snapshots.fill(self._arrays(), found)
         try:

@@ -34,9 +34,9 @@ class Setting:
         Privacy budget of a private learner. Others ignore it.
     delta : float, default 1e-6
         0 for pure differential privacy. Learners with delta = 0 ignore it.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         Contribution bound: how many rounds of one user count. Their feedback in all of these together is protected.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window, in rounds if a number, and the share of users who respond.
     contexts : Contexts, optional
         What is known of users when they arrive.

@@ -126,9 +126,9 @@ def explore_exploit(
         Share of rounds that explore, in (0, 1].
     rate : float, optional
         Learning rate. By default each expert finds its own.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window.
 
     Returns

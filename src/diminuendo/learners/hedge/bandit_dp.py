@@ -137,15 +137,15 @@ def bandit_dp(
         Privacy budget that was asked for; `LEARNERS["bandit-dp"].for_setting` finds the constants for it.
     delta : float
         0 is counted as pure, anything above as zCDP.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         Contribution bound: how many rounds of one user count.
     explore_at : sequence of int, optional
         Exploring rounds that were drawn beforehand, in place of `exploring` and `cap`; all experts redraw.
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window.
 
     Returns

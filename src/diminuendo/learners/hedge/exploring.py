@@ -288,9 +288,9 @@ def streeter_golovin_bandit(
         Share of rounds that explore, from 0 to 1.
     rate : float
         Learning rate of the Hedge experts, per unit of gain.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window.
 
     Returns

@@ -65,13 +65,13 @@ def fi_dp(
         Privacy budget that was asked for; `LEARNERS["fi-dp"].for_setting` finds the rate for it.
     delta : float
         0 is counted as pure, anything above as zCDP.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         Contribution bound: how many rounds of one user count.
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window.
 
     Returns
@@ -159,9 +159,9 @@ def streeter_golovin(
         Number of items in a slate.
     rate : float
         Learning rate of the Hedge experts, per unit of gain.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window.
 
     Returns

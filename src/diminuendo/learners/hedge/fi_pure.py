@@ -193,13 +193,13 @@ def fi_pure(
         Privacy budget.
     curvature : float
         Strong convexity of the regulariser of each expert.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         Contribution bound: how many rounds of one user count.
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, default 0
+    feedback_window : FeedbackWindow or int, default 0
         Feedback window, in rounds. Memory grows with it.
 
     Returns
