@@ -155,7 +155,7 @@ def answered_in_time(
     delay = delay if sampled is None else rounds_late(delay, sampled)
     delay = _validate.numbers(delay, "delay", None)
     if delay.shape != (rounds,) or not np.issubdtype(delay.dtype, np.integer):
-        raise InvalidInput(f"late must be a whole number for each of {rounds:,} users; got {delay.shape}.")
+        raise InvalidInput(f"delay must be a whole number for each of {rounds:,} users; got {delay.shape}.")
     if feedback_window is None:
         if delay.any():
             raise InvalidInput(
