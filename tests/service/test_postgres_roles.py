@@ -144,9 +144,9 @@ def test_which_rounds_are_whose_no_function_tells_a_front_end(roles: Roles) -> N
         assert front.put([], [VisitRow(1, ANNA, 2, 9, b"a guess")]) == [Counted(False, 9)]
         anna = f"'\\x{ANNA.hex()}'"
         for statement in (
-            "SELECT rounds FROM diminuendo.max_rounds_per_user",
-            f"DELETE FROM diminuendo.max_rounds_per_user WHERE user = {anna}",
-            f"SELECT * FROM diminuendo.max_rounds_per_user WHERE user = {anna} FOR UPDATE",
+            "SELECT rounds FROM diminuendo.visits",
+            f"DELETE FROM diminuendo.visits WHERE user_id = {anna}",
+            f"SELECT * FROM diminuendo.visits WHERE user_id = {anna} FOR UPDATE",
             "SELECT round FROM diminuendo.answers WHERE sealed IS NULL",
         ):
             assert roles.refused("a_front", statement), statement
