@@ -225,20 +225,6 @@ def test_who_has_a_budget_says_what_it_costs(popular: Any) -> None:
     assert policy.guarantee.epsilon > 1.3, "two sums cost more than what was asked for, and it says so"
 
 
-def test_a_menu_in_a_snapshot_is_not_taken_unchecked(popular: Any) -> None:
-    learner = popular.for_setting(Setting(5, 2, 100, "full"))
-    learner.replay(dim.Users(dim.NoisyOr(), (np.eye(5)[np.zeros(60, dtype=int)],), 5))
-    policy = learner.policy
-    good = policy.extra()
-    for wrong in ({}, {"menu": good["menu"][:-9]}, {"menu": np.zeros(3)}, {"more": good["menu"]}):
-        with pytest.raises(InvalidInput, match=r"menu|snapshot|more than"):
-            policy.take_extra({**good, **wrong} if wrong else {})
-    with pytest.raises(InvalidInput, match="one for each slot"):
-        policy.show(type(policy.menu), np.array([1, 9], dtype=np.int32), end=None)
-    with pytest.raises(InvalidInput, match="same in all its rounds"):
-        policy.show(dim.Learner, end=None)
-
-
 # Simulations, workers and the report.
 
 

@@ -123,7 +123,7 @@ def play(made: Made, learner: Any, rounds: int = ROUNDS // 2) -> None:
     """Users come and answer, as many as half of them."""
     options = dict(made.options)
     for t in range(rounds):
-        known: dict[str, Any] = {"user": str(t)} if "max_rounds_per_user" in options else {}
+        known: dict[str, Any] = {"user_id": str(t)} if "max_rounds_per_user" in options else {}
         if "contexts" in options:
             known["context"] = {"country": "ab"[t % 2]}
         decision = learner.choose(**known)

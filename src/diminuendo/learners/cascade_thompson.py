@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from diminuendo._numba import inline, kernel
+from diminuendo._numba import as_kernel, inline, kernel
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Clicks
 from diminuendo.learners.base.feedback_window import Patient
@@ -200,14 +200,7 @@ def _look(seen: Ints, row: Items, clicked: int) -> None:
         seen[row[slot], FAILED] += 1
 
 
-@kernel
-def _draw_round(seen: Ints, row: Items, rng: PublicWords, chances: Floats) -> bool:
-    return _show(seen, row, rng, chances)
-
-
-@kernel
-def _learn_click(seen: Ints, row: Items, clicked: int) -> None:
-    _look(seen, row, clicked)
+_draw_round, _learn_click = as_kernel(_show), as_kernel(_look)
 
 
 @kernel

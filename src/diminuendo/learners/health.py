@@ -17,7 +17,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,20 +105,6 @@ class Health:
 NOT_AVAILABLE = Health("not available", ADVICE["not available"])
 
 
-class NoiseLaw(Protocol):
-    """The law of the noise in one published total; all of it is public."""
-
-    limit: float
-    """Stakes are below this."""
-    variance: float
-
-    def log_mgf(self, stake: Floats) -> Floats:
-        """At least log E exp(stake noise), which is the same for -stake."""
-
-    def slope(self, stake: Floats) -> Floats:
-        """The derivative of that."""
-
-
 class GaussianNoise:
     """Normal noise of that deviation, rounded to multiples of `tick`: rounding moves it by half a tick at most."""
 
@@ -158,6 +144,10 @@ class LaplaceNoise:
         t, rate = stake / self._ticks, 1 / self._scales
         each = 1 / np.expm1(rate - t) - 1 / np.expm1(rate + t)
         return np.asarray((self._numbers * each).sum(axis=0) / self._ticks)
+
+
+NoiseLaw: TypeAlias = GaussianNoise | LaplaceNoise
+"""The law of the noise in one published total; all of it is public. Stakes are below its `limit`."""
 
 
 def best_stakes(gain_slope: Callable[[Floats], Any], many: int, noise: NoiseLaw) -> Floats:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import Enum
 from itertools import compress
 from typing import Any
@@ -195,6 +195,10 @@ class Frame:
     def limited(self) -> bool:
         """Whether it was made for a number of rounds, and so for one process and one ledger: not to be copied."""
         return self.horizon is not None
+
+    def learning(self) -> AbstractContextManager[None]:
+        """Learn in here. Any failure leaves a learner with a guarantee unusable."""
+        return self.guard.learning() if self.limited else nullcontext()
 
     def admit(self, rounds: int) -> None:
         """Refuse, before anything is changed, more rounds than this learner was made for."""

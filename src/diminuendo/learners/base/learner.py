@@ -408,7 +408,7 @@ class Learner:
         place = self._frame.decisions.find(decision)
         if place is not None:
             self._frame.decisions.close(place)
-            with self._frame.guard.learning():
+            with self._frame.learning():
                 self.policy.learn(place, answer)
 
     @property
@@ -517,7 +517,7 @@ class Learner:
                 frame.admit(len(users) - done)  # each time: others may have chosen meanwhile
                 self._release_what_is_due()
                 frame.who_comes(done, types, excluded, responded, sampled)
-                with frame.guard.learning():
+                with frame.learning():
                     done = policy.replay(users, slates, done)
                     frame.pass_by(slates[before:done], counted, before, policy.record_arrivals)
                 if done < len(users):

@@ -336,9 +336,7 @@ class MenuPolicy(Policy):
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
         """Read what `extra` wrote."""
         if self._shows:
-            self._chooser = read_lasting(
-                found.pop("menu", None), self.frame.n_items, self.frame.slots
-            ).chooser()
+            self._chooser = read_lasting(found.pop("menu")).chooser()
         take_sums(self.sums, found)
 
     @property

@@ -276,8 +276,6 @@ class LazyItems(RunningSum):
             with self._lock:  # answers to this batch are late from now on
                 closed, batch = self._cells, self._cells.entries().reshape(self._totals.shape)
             released = self._paid.once(f"{number:06d}", lambda: self._next(batch, number, secret), secret)
-            if released.shape != (2, len(self._held)) or not self._could_be(*released):
-                raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
             self._held[:], self._drawn[:] = released
             self._totals += batch
             with self._lock:
@@ -317,19 +315,6 @@ class LazyItems(RunningSum):
                     self._room = new_gain_buffer(self.n_items, leaves)
                     self._ticks = np.empty(leaves * self.n_items, dtype=np.int64)
                 _add_users(table, first, slates, np.empty(state_size), self._room, self._ticks, into)
-
-    def _could_be(self, held: Ints, drawn: Ints) -> bool:
-        """Whether experts could hold these items after that many draws."""
-        items = ((held >= NOTHING) & (held < self.n_items)).all()
-        return bool(items and ((drawn >= 0) & (drawn <= self.most)).all())
-
-    def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of one that was made with the same arguments."""
-        super().restore(snapshot)
-        totals = ((self._totals >= 0) & (self._totals <= self.schedule.rounds * ITEM_TICKS)).all()
-        begun = (self._held != NOTHING).all() if self.batch else (self._held == NOTHING).all()
-        if not (totals and begun and self._could_be(self._held, self._drawn)):
-            raise InvalidInput("The snapshot holds items that could not have been drawn; it was altered.")
 
     def _spec(self) -> tuple[Any, ...]:
         return (*super()._spec(), self.rate, self._paid.name)
