@@ -147,12 +147,6 @@ def test_a_learner_states_no_less_than_it_charges(made: Made) -> None:
         assert learner.guarantee == before
 
 
-def test_every_private_learner_is_tried() -> None:
-    assert {made.name for made in all_private()} == {
-        name for name, entry in LEARNERS.items() if entry.private
-    }
-
-
 DOMAIN = Box([1.0, 1.0])
 STEEP: dict[str, Any] = {"gradient_bound": 1.0}
 SPEC: dict[str, Any] = STEEP | {"smoothness": 1.0}

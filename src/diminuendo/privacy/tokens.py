@@ -69,7 +69,7 @@ class Tokens:
     >>> tokens = Tokens({1: bytes(range(32))})  # in production: secrets.token_bytes(32)
     >>> token = tokens.sign(Decision(round=7, slate=(3, 1), incarnation=5))
     >>> len(token), tokens.read(token)
-    (48, DecisionId(round=7, life=5))
+    (48, DecisionId(round=7, incarnation=5))
     >>> tokens.read(token[:-1] + "A")
     Traceback (most recent call last):
         ...
