@@ -1,6 +1,6 @@
 """Plugins: what comes from outside the package is known by its name, as if it were ours.
 
-A plugin is a module that calls `diminuendo.register` when it is imported. It is imported by whoever uses it; or by
+A plugin is a module that calls `diminuendo.register` when it is imported. It is imported by its users; or by
 name or file, as `--plugin mylearner.py` does; or it is in a package that is installed and says so:
 
     [project.entry-points."diminuendo.plugins"]
@@ -104,7 +104,7 @@ class Table(MutableMapping[str, Thing], Generic[Thing]):
         self.origins.pop(name, None)
 
     def refuse(self, name: object, origin: Origin) -> None:
-        """Refuse a name that is none, or that somebody else has; a module may register again what it registered."""
+        """Refuse a name that is none, or that another module has; a module may register again what it registered."""
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise InvalidInput(
                 f"A {self.kind} is named by small letters and digits, with hyphens between; got {name!r}."

@@ -79,12 +79,12 @@ def check_rng_that_fail_for_a_while_lose_nothing(case: Case) -> None:
     rng, failed = learner._frame.public, 0
     rng.size = 13  # no multiple of what a slate takes, so that words run out in the middle of one
 
-    def failing(count: int, fresh: Callable[[int], Words] = rng._fresh) -> Words:
+    def failing(count: int, next_words: Callable[[int], Words] = rng._fresh) -> Words:
         nonlocal failed
         failed += 1
         if failed % 3:
             raise OSError("No coins.")
-        return fresh(count)
+        return next_words(count)
 
     rng._fresh = failing  # type: ignore[method-assign]
     while learner.rounds < len(USERS):

@@ -70,7 +70,7 @@ class Singles:
     kinds: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
 
     def __call__(self, frame: Frame, decision: Decision, feedback: Any) -> Floats:
-        """What each item adds to nothing; zeros where she says anything else than a number for each item."""
+        """What each item adds to the empty slate; zeros unless the objective returns a number for each item."""
         objective = checked_objective(frame, feedback)
         result = call_untrusted(lambda: as_floats(objective.gains(())))
         return np.zeros(frame.n_items) if result is None or result.shape != (frame.n_items,) else result

@@ -124,7 +124,7 @@ class FeedbackWindow:
 
 
 NO_FEEDBACK_WINDOW = FeedbackWindow()
-"""Nothing waits for answers, and everybody answers."""
+"""No waiting for feedback, and all users respond."""
 
 Patient: TypeAlias = FeedbackWindow | int | None
 """What can be said of patience: a number is one of rounds, and None says nothing."""
@@ -144,10 +144,10 @@ def answered_in_time(
     learner: str,
     sampled: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_] | None:
-    """Who answers before her deadline: all that lateness changes, where answers wait until they are settled.
+    """Which users respond before their deadline: all that delay changes if feedback is used after rounds are closed.
 
     `delay`: how many further users come before each answers; None where all answer at once, and so in time.
-    `feedback_window`: in rounds; None where the learner of that name does not wait, so that nobody may be
+    `feedback_window`: in rounds; None if the learner of that name does not wait, so that no feedback may be
     late. `sampled`: who has a round, where there is a public sample.
     """
     if delay is None:

@@ -293,7 +293,7 @@ class Learner:
         if len(named) != count:
             raise InvalidInput(f"users must name one user per round, {count}; got {len(named)}.")
         for user_id in named:
-            self._frame.counts(user_id)  # whoever cannot be counted is refused before the first round
+            self._frame.counts(user_id)  # refused before the first round, if the name cannot be counted
         types, excluded = self._frame.types_of(contexts, count), self._frame.exclusions_of(exclude, count)
         return self._choose(named, types, excluded, release)
 
@@ -586,16 +586,16 @@ class Learner:
             more = {f"extra.{name}": array for name, array in policy.extra().items()} | frame.extra()
             return _snapshots.sealed(spec, self._arrays() | more)
 
-    def _take_snapshot(self, found: _snapshots.Arrays) -> None:
+    def _take_snapshot(self, arrays: _snapshots.Arrays) -> None:
         """Begin with the arrays of a snapshot of a learner that was made with the same arguments."""
         frame, policy = self._frame, self.policy
         if frame.rounds:
             raise InvalidInput("A learner that has chosen does not go back to a snapshot; restore() another.")
-        extra = _snapshots.taken(found, "extra")
+        extra = _snapshots.taken(arrays, "extra")
         if frame.contribution_bound is not None:
-            frame.contribution_bound.take(_snapshots.taken(found, "visits"))
-        rounds = {name: found.pop(name) for name in ("silent", "unrecorded") if name in found}
-        _snapshots.fill(self._arrays(), found)
+            frame.contribution_bound.take(_snapshots.taken(arrays, "visits"))
+        rounds = {name: arrays.pop(name) for name in ("silent", "unrecorded") if name in arrays}
+        _snapshots.fill(self._arrays(), arrays)
         try:
             frame.take_rounds(**rounds)
             policy.take_extra(extra)

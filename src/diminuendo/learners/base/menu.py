@@ -207,7 +207,7 @@ class OneSlate(Menu):
 
     @property
     def backfill(self) -> tuple[Items, Items]:
-        """The ranking, for everybody."""
+        """The ranking, for all users."""
         return NO_ITEMS[None, :], NO_ITEMS if self.ranking is None else self.ranking
 
 
@@ -266,9 +266,9 @@ class SlateByType(Menu):
 
     @property
     def backfill(self) -> tuple[Items, Items]:
-        """Of each type, then of everybody."""
-        nobody = np.zeros((len(self.slates), 0), dtype=np.int32)
-        return nobody if self.own is None else self.own, NO_ITEMS if self.ranking is None else self.ranking
+        """By context id, then for all users."""
+        none = np.zeros((len(self.slates), 0), dtype=np.int32)
+        return none if self.own is None else self.own, NO_ITEMS if self.ranking is None else self.ranking
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,7 +303,7 @@ class _DrawsAtRandom(Chooser):
 
 @dataclass(frozen=True, eq=False)
 class RandomFromLists(Menu):
-    """Everybody is shown random items, slot by slot from the slot's own list, nothing twice.
+    """Menu of random distinct items, slot by slot from the slot's own list.
 
     For where some items are not there, or slots have items of their own.
     """
@@ -439,7 +439,7 @@ def _round_slates(guide: GuideTable, slates: Items, rng: PublicWords) -> int:
 
 
 LASTING: tuple[type[Menu], ...] = (OneSlate, SlateByType, RandomSlates, RandomFromLists, SlatesFromPoint)
-"""Kinds of menus that are the same in all their rounds: whoever reads one goes on as if nothing had happened."""
+"""Kinds of menus that are the same in all their rounds: reading one back loses nothing."""
 
 
 def read_lasting(written: NDArray[np.uint8]) -> Menu:

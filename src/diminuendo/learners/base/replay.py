@@ -137,7 +137,7 @@ class Delay:
     rounds: int = 0
     """An answer comes when this many further users have been chosen for."""
     spread: bool = False
-    """Whether `rounds` is the mean of an exponential law, and not everybody's."""
+    """Whether `rounds` is the mean of an exponential law, and not that of every user."""
     response_rate: float = 1.0
 
     def __str__(self) -> str:
@@ -163,7 +163,7 @@ class Delay:
         return np.where(chance.random(users) < self.response_rate, delay, NEVER)
 
     def said(self) -> str:
-        """In words, for the title of a table; nothing where everybody answers at once."""
+        """In words, for the title of a table; empty if all users respond at once."""
         words = []
         if self.rounds:
             words.append(f"answers {'about ' if self.spread else ''}{self.rounds:,} rounds late")
@@ -188,4 +188,4 @@ def as_delay(said: str | int, response_rate: float = 1.0) -> Delay:
 
 
 AT_ONCE = Delay()
-"""Everybody answers before the next user comes."""
+"""All users respond before the next one arrives."""

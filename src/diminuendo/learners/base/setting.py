@@ -116,7 +116,7 @@ class Setting:
 
 
 class Prior(NamedTuple):
-    """What is known of items before anybody comes: public."""
+    """Public prior knowledge of items."""
 
     scores: Floats
     """Which share of users each item pleases."""

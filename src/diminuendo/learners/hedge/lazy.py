@@ -255,7 +255,7 @@ class LazyItems(RunningSum):
 
     def __init__(self, plan: LazyPlan, ledger: Ledger, name: str) -> None:
         size, schedule = plan.slots * plan.n_items, plan.schedule
-        schedule = Schedule(schedule.ends[:-1] or schedule.ends)  # after the last batch nobody comes
+        schedule = Schedule(schedule.ends[:-1] or schedule.ends)  # after the last batch no user arrives
         clip = Clip("l2", bound=math.sqrt(size) + 1, ticks=ITEM_TICKS)  # longer than anything: it never acts
         super().__init__(size, clip, schedule)
         self.n_items, self.rate, self.event, self.most = plan.n_items, plan.rate, plan.event, plan.most
