@@ -355,9 +355,9 @@ def test_who_has_no_name_comes_once_or_is_refused() -> None:
         assert learner.snapshot() != before
     several = made(FiDp, 2)
     before = several.snapshot()
-    with pytest.raises(InvalidInput, match=r"visits=2.*choose\(user_id=.*visits=1"):
+    with pytest.raises(InvalidInput, match=r"max_rounds_per_user=2.*choose\(user_id=.*max_rounds_per_user=1"):
         several.choose()
-    with pytest.raises(InvalidInput, match=r"users="):
+    with pytest.raises(InvalidInput, match=r"user_ids="):
         several.replay(USERS)
     assert several.snapshot() == before
     assert several.rounds == 0

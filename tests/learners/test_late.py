@@ -235,7 +235,7 @@ def test_what_feedback_window_cannot_be(feedback_window: dict[str, Any]) -> None
 
 def test_seconds_cannot_be_replayed() -> None:
     learner, _ = fresh("epoch-greedy", FeedbackWindow(seconds=3, clock=Clock()))
-    with pytest.raises(InvalidInput, match="patience in rounds"):
+    with pytest.raises(InvalidInput, match="feedback_window in rounds"):
         learner.replay(USERS)
 
 

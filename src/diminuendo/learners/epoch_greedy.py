@@ -141,7 +141,7 @@ class EpochPolicy(MenuPolicy):
     # The door: k items, drawn one after the other, each paid for and durable before it is seen.
 
     def due(self) -> bool:
-        """Whether an epoch is settled whose slate was not drawn yet."""
+        """Whether an epoch is closed whose slate was not drawn yet."""
         return int(self._n_slates[0]) < self.epochs.of(self.frame.closed)
 
     def release(self) -> None:

@@ -113,10 +113,10 @@ class ContributionBound:
 
     def _refuse_nameless(self) -> NoReturn:
         raise InvalidInput(
-            f"With visits={self.max_rounds_per_user} one user may have several rounds, so the learner must "
-            f"know whose round this "
-            "is: choose(user_id=...) or replay(users, users=...), with a number or a text that is always the same "
-            "for the same user. If nobody comes twice, make the learner with visits=1."
+            f"With max_rounds_per_user={self.max_rounds_per_user} one user may have several rounds, so the learner must "
+            "know whose round this is: choose(user_id=...) or replay(users, user_ids=...), with a number or a text that "
+            "is always the same for the same user. If no user comes twice, make the learner with "
+            "max_rounds_per_user=1."
         )
 
 
@@ -130,7 +130,7 @@ def hashed(user_id: Identity) -> bytes:
         name = str(int(user_id)).encode()
     else:
         raise InvalidInput(
-            "A user is named by a whole number, a text or bytes, always the same for her; "
+            "A user is named by a whole number, a text or bytes, always the same for one user; "
             f"got {type(user_id).__name__}."
         )
     return hashlib.sha256(name.rstrip(b"\0")).digest()[:HASHED]
@@ -146,7 +146,7 @@ def _numbered(user_ids: Sequence[Identity] | NDArray[Any], rounds: int) -> tuple
         names = list(user_ids)
         places = np.arange(len(names))
     if len(places) != rounds:
-        raise InvalidInput(f"users must name one user per round, {rounds}; got {len(places)}.")
+        raise InvalidInput(f"user_ids must name one user per round, {rounds}; got {len(places)}.")
     numbers: dict[bytes, int] = {}
     who = np.array([numbers.setdefault(hashed(name), len(numbers)) for name in names], dtype=np.int64)
     return list(numbers), who[places]

@@ -151,7 +151,7 @@ def simulate_feedback(stream: Stream, user: int, slate: Slate, kind: FeedbackKin
 
 
 def read_reward(frame: Frame, feedback: Any) -> float:
-    """Bandit feedback at the door: one number, counted as the nearest in [0, 1]."""
+    """Validate bandit feedback: one number, counted as the nearest in [0, 1]."""
     if isinstance(feedback, bool) or not isinstance(feedback, (int, float, np.integer, np.floating)):
         raise WrongFeedback(
             f"{frame.name!r} learns from one number: give observe() the reward in [0, 1], "
@@ -161,7 +161,7 @@ def read_reward(frame: Frame, feedback: Any) -> float:
 
 
 def read_click(frame: Frame, decision: Decision, feedback: Any) -> int:
-    """Feedback at the door: the position in the slate that was clicked first; None where nothing was."""
+    """Validate click feedback: the position in the slate that was clicked first; None where nothing was."""
     if feedback is None:
         return NO_CLICK
     position = int(feedback) if type(feedback) is int or isinstance(feedback, np.integer) else NO_CLICK

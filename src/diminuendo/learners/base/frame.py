@@ -285,7 +285,7 @@ class Frame:
         if sampled is None:
             return self.contribution_bound.count_all(user_ids, users)
         if user_ids is not None and len(user_ids) != users:
-            raise InvalidInput(f"users must name one user per round, {users}; got {len(user_ids)}.")
+            raise InvalidInput(f"user_ids must name one user per round, {users}; got {len(user_ids)}.")
         if user_ids is not None:
             user_ids = (
                 user_ids[sampled] if isinstance(user_ids, np.ndarray) else [*compress(user_ids, sampled)]
@@ -409,10 +409,10 @@ class Frame:
             raise InvalidInput(f"What is published is paid for on a Ledger; got {ledger!r}.")
         if ledger is not None and ledger.budget.unit.rounds < self.max_rounds_per_user:
             raise InvalidInput(
-                f"The ledger protects {ledger.budget.unit.rounds} rounds of one user, and this learner lets her "
+                f"The ledger protects {ledger.budget.unit.rounds} rounds of one user, and this learner lets them "
                 f"answer in {self.max_rounds_per_user}. Open it with Budget(..., "
                 f"unit=Unit(rounds={self.max_rounds_per_user})), or ask for fewer "
-                "visits."
+                "rounds per user."
             )
         if ledger is not None and (self.contexts is not None or self.exclusions):
             given = ledger.budget.unit.relation
@@ -463,7 +463,7 @@ class Frame:
 
 
 def checked_rng(rng: RandomSource | None) -> RandomSource:
-    """The system's coins, unless others are asked for."""
+    """The system's randomness by default."""
     if rng is not None and not all(hasattr(rng, part) for part in ("public", "secret", "secure")):
-        raise InvalidInput(f"coins must be SystemSource() or SeededSource(seed); got {rng!r}.")
+        raise InvalidInput(f"rng must be SystemSource() or SeededSource(seed); got {rng!r}.")
     return SystemSource() if rng is None else rng

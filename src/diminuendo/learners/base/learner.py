@@ -291,7 +291,7 @@ class Learner:
         count = _validate.whole(count, 0, None, "count")
         named: Sequence[Any] | NDArray[Any] = [None] * count if user_ids is None else user_ids
         if len(named) != count:
-            raise InvalidInput(f"users must name one user per round, {count}; got {len(named)}.")
+            raise InvalidInput(f"user_ids must name one user per round, {count}; got {len(named)}.")
         for user_id in named:
             self._frame.counts(user_id)  # refused before the first round, if the name cannot be counted
         types, excluded = self._frame.types_of(contexts, count), self._frame.exclusions_of(exclude, count)
@@ -500,7 +500,9 @@ class Learner:
             raise InvalidInput(f"The learner has {self.n_items} items, the stream {users.n_items}.")
         users.check()
         if frame.feedback_window.seconds is not None:
-            raise InvalidInput("A replay takes no time; give patience in rounds, or choose one by one.")
+            raise InvalidInput(
+                "A replay takes no time; give feedback_window in rounds, or choose one by one."
+            )
         types, excluded = self.types_of(users, contexts), frame.exclusions_of(exclude, len(users))
         waits = self.feedback_window.rounds if self.waits else None
         slates = np.full((len(users), self.slots), EMPTY_SLOT, dtype=np.int32)

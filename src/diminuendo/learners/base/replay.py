@@ -1,6 +1,6 @@
 """Replay: a learner against a whole stream, compiled where the stream can be.
 
-With the same coins this gives, slate for slate, what the loop of choose and observe gives.
+With the same randomness this gives, slate for slate, what the loop of choose and observe gives.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def replay(
 ) -> Items:
     """Return the slates that a learner shows to a stream, learning from each user.
 
-    Compiled for streams of a family. With the same coins the result equals the loop of `choose` and `observe` bit
+    Compiled for streams of a family. With the same randomness the result equals the loop of `choose` and `observe` bit
     for bit.
 
     Parameters
@@ -145,7 +145,7 @@ class Delay:
 
     @property
     def feedback_window(self) -> FeedbackWindow:
-        """What learners are told: until when to wait, and how many answer."""
+        """The feedback window of learners that plan for it."""
         if not self.rounds and self.response_rate == 1:
             return NO_FEEDBACK_WINDOW
         return FeedbackWindow(
@@ -181,7 +181,7 @@ def as_delay(said: str | int, response_rate: float = 1.0) -> Delay:
     spread, number = text.startswith("exponential:"), text.removeprefix("exponential:")
     if not number.isdecimal() or (spread and int(number) == 0):
         raise InvalidInput(
-            "late is a number of rounds, as 1000, or their mean where chance decides, as exponential:1000; "
+            "delay is a number of rounds, as 1000, or their mean where chance decides, as exponential:1000; "
             f"got {said!r}."
         )
     return Delay(int(number), spread, FeedbackWindow(response_rate=response_rate).response_rate)

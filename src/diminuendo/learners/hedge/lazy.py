@@ -110,7 +110,7 @@ class LazyPlan:
         return self.rounds // self.n_batches, -(-self.rounds // self.n_batches)
 
     @property
-    def rng(self) -> int:
+    def tosses(self) -> int:
         """How many coins each expert tosses: none after the first batch, when it draws, or after the last."""
         return max(0, self.n_batches - 2)
 
@@ -120,12 +120,12 @@ class LazyPlan:
         if self.n_batches == 1:
             return 0
         chance = -math.expm1(-MOST_LOST * self.rate * self.sizes[1])
-        return 1 + binomial_cap(self.rng, chance, 1 / (self.slots * self.rounds))
+        return 1 + binomial_cap(self.tosses, chance, 1 / (self.slots * self.rounds))
 
     @property
     def coin(self) -> float:
         """The mu of one coin: one user moves a loss, which is 1 for each round at least, by 1 at most."""
-        return coin_mu(self.rate, self.sizes[0]) if self.rng else 0.0
+        return coin_mu(self.rate, self.sizes[0]) if self.tosses else 0.0
 
     @property
     def event(self) -> Event:
@@ -423,7 +423,7 @@ class LazyPolicy(MenuPolicy):
         self._chooser, self._shown = ExpertsInTurn(*sizes, self.experts.shares()).chooser(), batch
 
     def due(self) -> bool:
-        """Whether a batch is settled that was not released, or a release has no menu yet; the last batch has none."""
+        """Whether a batch is closed that was not released, or a release has no menu yet; the last batch has none."""
         closed = min(self.schedule.closed_by(self.frame.closed), len(self.schedule) - 1)
         return self._shown < max(closed, self.experts.batch)
 
