@@ -114,8 +114,8 @@ class ContributionBound:
     def _refuse_nameless(self) -> NoReturn:
         raise InvalidInput(
             f"With max_rounds_per_user={self.max_rounds_per_user} one user may have several rounds, so the learner "
-            "must know whose round this is: choose(user_id=...) or replay(users, user_ids=...), with a number or a text "
-            "that is always the same for the same user. If no user comes twice, make the learner with "
+            "must know whose round this is: choose(user_id=...) or replay(users, user_ids=...), with a number or "
+            "a text that is always the same for the same user. If no user comes twice, make the learner with "
             "max_rounds_per_user=1."
         )
 
