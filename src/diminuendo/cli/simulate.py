@@ -279,7 +279,7 @@ def _names(given: str | None, feedback: str, *, ruled: bool = False) -> list[str
     if given is None:
         kind = cast("FeedbackKind", feedback)
         usual = [role for role in ("private", "nonprivate") if feedback in ROLES[role]] + ["random"]
-        return [name for name in usual if not ruled or learner_class(name, kind).takes_rules]
+        return [name for name in usual if not ruled or learner_class(name, kind).takes("rules")]
     return learner_names(given)
 
 

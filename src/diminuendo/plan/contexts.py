@@ -95,7 +95,7 @@ def context_plan(
     checked = tuple(_validate.positive_int(size, "contexts") for size in sizes)
     contexts = Contexts({f"column {number}": size for number, size in enumerate(checked, 1)}, private=private)
     entry, releases = LEARNERS[learner.name], releases_of(learner)
-    taken = entry.takes_contexts
+    taken = entry.takes("contexts")
     on_average = tuple(setting.rounds / size for size in checked)
     factors, promise = (None, None), None
     needed = None if look is None else look.enough

@@ -28,9 +28,9 @@ from diminuendo.simulate.task import (
     Run,
     StreamSlice,
     Task,
-    heeds_budget,
     measured,
     sliced,
+    uses_epsilon,
 )
 from diminuendo.simulate.today import Today, today_on
 from diminuendo.simulate.workers import (
@@ -211,9 +211,9 @@ class Experiment:
     ) -> Iterator[Run]:
         """The runs of one learner: one for each budget and seed. One that ignores budgets has the default budget."""
         budgets = [(Setting.epsilon, Setting.delta)]
-        if heeds_budget(name, self.feedback):
+        if uses_epsilon(name, self.feedback):
             budgets = [(epsilon, self.delta) for epsilon in _several(self.epsilon, "epsilon")]
-        takes_sample = learner_class(plain_name(name), self.feedback).takes_sample
+        takes_sample = learner_class(plain_name(name), self.feedback).takes("sample")
         for epsilon, delta in budgets:
             setting = Setting(
                 users.n_items,
@@ -377,7 +377,7 @@ def _refuse_early(tasks: Sequence[Task]) -> None:
                 warnings.simplefilter("ignore")  # repeated when the learner runs
                 make(plain_name(name), setting, rng=SeededSource(0))
         except DiminuendoError as error:
-            at = f" at epsilon {setting.epsilon:g}" if heeds_budget(name, setting.feedback) else ""
+            at = f" at epsilon {setting.epsilon:g}" if uses_epsilon(name, setting.feedback) else ""
             raise type(error)(f"{name}{at}: {error}") from error
 
 

@@ -111,7 +111,7 @@ class Run:
             warnings.simplefilter("ignore", NoSignal)  # the result says so
             slates, learner, seconds = self._played(stream, progress)
         rewards, separate = stream.values(slates), self.learner.endswith(SEPARATE)
-        promised, listens = learner.guarantee, heeds_budget(self.learner, feedback)
+        promised, listens = learner.guarantee, uses_epsilon(self.learner, feedback)
         private = isfinite(promised.epsilon)
         return Result(
             learner=self.learner,
@@ -195,9 +195,9 @@ Task = Run | Baseline
 Outcome = Result | Benchmarks
 
 
-def heeds_budget(learner: str, feedback: FeedbackKind) -> bool:
+def uses_epsilon(learner: str, feedback: FeedbackKind) -> bool:
     """Whether the learner depends on epsilon; if not, one run serves all budgets."""
-    return learner_class(plain_name(learner), feedback).heeds_budget
+    return learner_class(plain_name(learner), feedback).uses_epsilon
 
 
 def played_by(learner: str, feedback: FeedbackKind) -> str:

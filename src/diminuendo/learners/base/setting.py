@@ -106,6 +106,14 @@ class Setting:
         if self.rules is not None:
             self.rules.check(self.n_items, self.slots)
 
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of a learner's recipe that follow from the setting, by name."""
+        result = vars(self) | {"horizon": self.rounds}
+        del result["rounds"], result["feedback"]
+        if self.feedback_window == NO_FEEDBACK_WINDOW:  # the recipe has a default of its own
+            del result["feedback_window"]
+        return result
+
 
 class Prior(NamedTuple):
     """What is known of items before anybody comes: public."""

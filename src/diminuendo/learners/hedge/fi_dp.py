@@ -26,7 +26,13 @@ from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
 from diminuendo.learners.hedge.constants import CALIBRATIONS, NOT_FOR_USE, Calibration
 from diminuendo.learners.hedge.full import FullInformationPolicy
-from diminuendo.learners.hedge.private_draws import FreeDraws, PrivateDraws, as_planned, asked, claimed
+from diminuendo.learners.hedge.private_draws import (
+    FreeDraws,
+    PrivateDraws,
+    as_planned,
+    claimed,
+    recipe_arguments,
+)
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.draw_budget import DrawBudget
 from diminuendo.privacy.ledger import Ledger
@@ -137,7 +143,7 @@ def calibrated(
 ) -> Learner:
     """Algorithm 2 with the paper's rate, or the largest that the same budget allows."""
     rate = constants.full_information(setting, calibration)
-    made = fi_dp(**asked(setting, rng, ledger), rate=rate)
+    made = fi_dp(**recipe_arguments(setting, rng, ledger), rate=rate)
     return as_planned(made, calibration, ledger)
 
 
