@@ -1,4 +1,4 @@
-"""Keys of the trainer: what is encrypted to them only the trainer reads. Where their private keys lie, halves.py says.
+"""Keys of the trainer: only the trainer reads what is encrypted to them. Private keys are kept by private_keys.py.
 
 There is a key for each publication of a placement. Answers are encrypted to the public key, which is in the menu; the
 snapshot of that publication is encrypted with the private key. Once nothing that still counts is encrypted to
