@@ -52,8 +52,8 @@ class Onlooker:
     def __init__(self, world: World) -> None:
         self.world, self.log = world, io.StringIO()
         self.app = create_app(world.store, CONFIG, Log(self.log))
-        self.pages = ["/", "/populations", "/populations/people", "/metrics", "/healthz", "/readyz"]
-        self.pages += ["/v1/populations/people/ledger", "/v1/placements"]
+        self.pages = ["/", "/populations", "/populations/users", "/metrics", "/healthz", "/readyz"]
+        self.pages += ["/v1/populations/users/ledger", "/v1/placements"]
         names = [row.name for row in world.store.placements()]
         self.pages += [f"/v1/placements/{name}{each}" for name in names for each in EACH]
         self.pages += [f"/placements/{name}" for name in names]
@@ -161,8 +161,9 @@ def test_nobody_sees_how_much_of_its_allowance_a_release_took(
     views = [seen(tmp_path / str(at), PLACES[kind], when, monkeypatch) for at, when in enumerate(plans)]
     assert apart(*views) == ""
     last = views[0][-1]
+    assert not [page for page, text in last.items() if text.startswith("404")]
     assert json.loads(last["/v1/placements/place/releases"].removeprefix("200"))["releases"][2:]
-    assert json.loads(last["/v1/populations/people/ledger"].removeprefix("200"))["lines"][3:]
+    assert json.loads(last["/v1/populations/users/ledger"].removeprefix("200"))["lines"][3:]
 
 
 # Faults that are found.
