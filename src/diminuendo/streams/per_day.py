@@ -1,7 +1,7 @@
 """A day: how many users come, and what their rewards are called when they are added up.
 
 A reward lies between 0, nothing, and 1, all that a user could wish for. Hits of a day are the rewards of its users,
-added up: a user who found what she wanted is one hit, and so are two who are half content. Clicks, sales or loans are
+added up: a user with a reward of 1 is one hit, and so are two who are half content. Clicks, sales or loans are
 other words for it.
 """
 

@@ -188,7 +188,7 @@ class Population:
         wait = min(LONGEST_WAIT, 2 * self._failed.get(row.number, (0.0, 0.5))[1])
         self._failed[row.number] = now + wait, wait
         try:
-            self._opened(row).named(row.name).let_go()
+            self._opened(row).named(row.name).release_names()
         except LedgerInUse:  # the last entry was interrupted: it is opened again, and so is whoever is on it
             self.ledger = None
             self.placements.clear()
