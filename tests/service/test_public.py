@@ -216,7 +216,7 @@ def test_health_is_what_was_said_last(shop: FakeStore) -> None:
     for shop.clock in (was + 5, was + 30, was + 90):
         states.append([one.state for one in public.health()])
     shop.clock = was
-    assert states == [["well"] * 2, ["delay"] * 2, ["away"] * 2]
+    assert states == [["well"] * 2, ["late"] * 2, ["away"] * 2]
 
 
 def test_trainers_and_front_ends_of_the_last_hour_are_told_of(tmp_path: Path) -> None:
@@ -263,6 +263,6 @@ def test_a_store_in_which_nothing_is(tmp_path: Path) -> None:
 def test_sizes_of_releases_are_those_of_what_is_kept(shop: FakeStore) -> None:
     public = Public(shop)
     release, charge = next(public.account("customers").releases("front-page"))
-    assert (release.name, charge.about) == ("people-000021.sums", "a chain over 24 items")
+    assert (release.name, charge.about) == ("users-000021.sums", "a chain over 24 items")
     assert public.size_of("customers", release.release) == 24
     assert public.size_of("customers", "nothing") is None

@@ -34,8 +34,8 @@ from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import bandit_dp as algorithm_3
 from diminuendo.learners.hedge import fi_dp as algorithm_2
 from diminuendo.learners.hedge import fi_pure as pure_experts
+from diminuendo.learners.hedge.bandit import StreeterGolovinBandit
 from diminuendo.learners.hedge.constants import Calibration, Resample
-from diminuendo.learners.hedge.exploring import StreeterGolovinBandit
 from diminuendo.learners.hedge.fi_dp import StreeterGolovin
 from diminuendo.offline.private_greedy import private_greedy
 from diminuendo.paper import algorithms, bounds
