@@ -69,9 +69,32 @@ def read_ratings(
     progress: Progress | None = None,
     **how: Any,
 ) -> Users:
-    """Users from a file of rows, who and what: delimited text, Parquet or JSON.
+    """Read users from a file of rows of user and item: delimited text, Parquet or JSON.
 
-    `how` it is read: see `ReadAs`. `users.was_read` says how it was read.
+    Parameters
+    ----------
+    path : str or Path
+        The file; text and JSON may be gzipped.
+    family : Family, optional
+        Form of the objectives. By default NoisyOr.
+    n_items : int, optional
+        If given, items are numbers from 0 to `n_items` - 1. By default they are labels, numbered in sorted order.
+    name : str, optional
+        Shown in reports. By default the name of the file.
+    progress : callable, optional
+        Called with numbers of bytes just read.
+    **how
+        As in `ReadAs`.
+
+    Returns
+    -------
+    Users
+        `was_read` says which columns were used, what a round is, and which rows do not count.
+
+    Raises
+    ------
+    InvalidInput
+        If rows are wrong. The message names lines and columns, never a value.
     """
     path = Path(path)
     with open_file(path, progress) as source:
@@ -86,10 +109,34 @@ def from_table(
     name: str = "table",
     **how: Any,
 ) -> Users:
-    """Users from a frame of pandas or polars, an Arrow table, a DuckDB relation, or a dictionary of columns.
+    """Read users from a frame of pandas or polars, an Arrow table, a DuckDB relation, or a dictionary of columns.
 
-    `how` it is read: see `ReadAs`. `users.was_read` says how it was read.
+    Parameters
+    ----------
+    frame : table
+        With columns by name.
+    family : Family, optional
+        Form of the objectives. By default NoisyOr.
+    n_items : int, optional
+        If given, items are numbers from 0 to `n_items` - 1. By default they are labels, numbered in sorted order.
+    name : str, default "table"
+        Shown in reports and messages.
+    **how
+        As in `ReadAs`.
 
+    Returns
+    -------
+    Users
+        `was_read` says which columns were used, what a round is, and which rows do not count.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no table, or rows are wrong. The message names rows and columns, never a value.
+
+    Examples
+    --------
+    >>> from diminuendo.streams import from_table
     >>> days = ["2024-05-01", "2024-05-01", "2024-06-01"]
     >>> bought = {"who": ["ada", "bob", "ada"], "what": ["tea", "tea", "soap"], "day": days}
     >>> users = from_table(bought, columns=("who", "what"), time="day", round="day")
@@ -113,8 +160,37 @@ def from_ratings(
     keep_last: bool = False,
     name: str = "ratings",
 ) -> Users:
-    """Users from columns of one length: lists, arrays, or columns of a frame. Without values, all of it is wanted.
+    """Read users from columns of one length: lists, arrays, or columns of a frame.
 
+    Parameters
+    ----------
+    user_ids, items : column
+        User and item of each row.
+    values : column, optional
+        How much the user wants the item, on `scale`. By default each row is an item that its user wants.
+    family : Family, optional
+        Form of the objectives. By default NoisyOr.
+    n_items : int, optional
+        If given, items are numbers from 0 to `n_items` - 1. By default they are labels, numbered in sorted order.
+    scale : (float, float), optional
+        The value that means nothing and the one that means everything. By default (0, 1).
+    keep_last : bool, default False
+        If a user has an item twice with different values, the last one counts.
+    name : str, default "ratings"
+        Shown in reports and messages.
+
+    Returns
+    -------
+    Users
+
+    Raises
+    ------
+    InvalidInput
+        If columns do not fit, or values are off the scale. The message names rows and columns, never a value.
+
+    Examples
+    --------
+    >>> from diminuendo.streams import from_ratings
     >>> users = from_ratings(["ada", "ada", "bob"], ["tea", "soap", "tea"], [5, 2, 3], scale=(1, 5))
     >>> users.labels, users[0].value([1]), users[1].value([1])
     (('soap', 'tea'), 1.0, 0.5)
