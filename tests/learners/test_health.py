@@ -357,7 +357,7 @@ def test_few_who_please_are_told_from_silence_in_time() -> None:
         y = rng.binomial(5000, 0.01) + rng.normal(0, 40)
         signal.add(float(y), 5000.0, 5000, GaussianNoise(40.0, 1 / 1024), drifted=False)
         states.append(signal.state)
-    assert "no signal" in states, "until it is known"
+    assert states.count("no signal") <= 2, "odds of three to one against silence keep it back"
     assert states[-1] == "ok"
 
 

@@ -6,8 +6,8 @@ totals, their laws and public counts alone, so it is post-processing and costs n
 
 Two bets are made on each total, at odds that are fair, or worse, if what they bet against is true; each gains on
 average as fast as such a bet can if the other side is true. The first bets against a *healthy* learner, whose chosen
-slates earn at least `floor` per answer; where it has multiplied its stake by a thousand, there is no signal. The second
-bets against silence; where it has, there is one. By Ville's inequality either happens wrongly with probability 1/1000
+slates earn at least `floor` per answer; where it has multiplied its stake by a thousand, and the
+second has not tripled its own, there is no signal. The second bets against silence; where it has, there is one. By Ville's inequality either happens wrongly with probability 1/1000
 at most over a whole run, whenever it is read (docs/maths/health.md, Theorems H2 and H3).
 """
 
@@ -29,6 +29,8 @@ State = Literal["ok", "too early to tell", "no signal", "drift", "not available"
 
 SURE = math.log(1000)
 """The logarithm of what one over the probability of a false alarm is, over a whole run."""
+HINT = math.log(3)
+"""There is no alarm while bets against silence have gained more than this: rare rewards are below the floor too."""
 LEAST, LED, EXPLORED = 0.01, 0.1, 0.05
 """The floor is at least LEAST, one reward in a hundred answers. It is at most LED where all users are shown the best
 slate that is known, since one that pleases less than one in ten is hardly worth choosing; and half of that where a part
@@ -54,8 +56,8 @@ ADVICE: dict[str, str] = {
     "ok": "Published rewards are more than noise: answers arrive in time.",
     "too early to tell": "What was published so far could be of a healthy learner, and could be noise alone.",
     "no signal": "Published rewards are consistent with no feedback in time. Check that feedback is sent, and that it "
-    "arrives within the patience or deadline. Where fewer than one answer in ten is rewarded, a healthy run can look "
-    "like this at first.",
+    "arrives within the feedback window or deadline. Where very few users click, a healthy run can look like this for "
+    "a short time.",
     "drift": "Published rewards fell: the learner has begun to learn anew, and no signal is proved since.",
     "not available": "This learner publishes no rewards, so that nothing public tells whether anybody answers.",
 }  # fmt: skip
@@ -216,7 +218,7 @@ class Signal:
         """What may be said by now."""
         result = self.array
         not_begun = -math.log(result[RELEASES] + 1)
-        if np.logaddexp(result[BET], not_begun) >= SURE > _mixed(result[SINCE_BEST]):
+        if np.logaddexp(result[BET], not_begun) >= SURE and _mixed(result[SINCE_BEST]) <= HINT:
             return "no signal"
         if result[DRIFTED]:
             return "drift"

@@ -18,7 +18,7 @@ MOST, FEW, MOST_POINTS = 12, 4, 200
 """Of long lists the last ones are shown."""
 NO_SIGNAL = (
     "Published rewards are consistent with no feedback in time. Check that feedback is sent, and that it arrives "
-    "within the deadline. Where fewer than one answer in ten is rewarded, a healthy run can look like this at first."
+    "within the deadline. Where very few users click, a healthy run can look like this for a short time."
 )
 
 
