@@ -306,8 +306,8 @@ def test_who_is_silent_forgets_or_releases_at_the_end_fails_contract_and_audit(
     assert said
     result = audit([name], effort=EFFORTS["quick"], seed=1)
     assert not result.passed
-    assert result.unfit.keys() == {name}
-    assert all(re.search(why, each) for each in (*said, result.unfit[name]))
+    assert result.unsuitable.keys() == {name}
+    assert all(re.search(why, each) for each in (*said, result.unsuitable[name]))
     for check in new:
         check(cases_of(LEARNERS["popular"])[0])
 
