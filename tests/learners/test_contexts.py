@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +29,6 @@ from diminuendo.privacy.budget import REPLACE, REPLACE_WITH_CONTEXT, Budget, Uni
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams.contexts import Contexts
 from diminuendo.types import NEVER, Ints, Items
-from tests.kit.choose_by_menu import SEED
 from tests.kit.hostile_contexts import without_noise
 from tests.kit.menus import read_menu
 from tests.kit.slow import mostly_slow
@@ -148,29 +145,6 @@ def test_a_learner_goes_on_from_a_snapshot(private: bool) -> None:
             shown.append(np.array(slates))
             assert len(np.unique(by_type(learner), axis=0)) > 1
     np.testing.assert_array_equal(shown[0], shown[1])
-
-
-@some_private
-def test_another_process_shows_the_same_by_the_menu(private: bool, tmp_path: Path) -> None:
-    learner = made(private, seed=SEED)
-    ends = policy_of(learner).plan.schedule.ends
-    shown, numbers, done = [], 0, 0
-    for stop in ends:
-        decision = learner.choose(context=int(TABLE[done]) if TABLE[done] >= 0 else None)
-        menu = learner.menu
-        assert menu is not None
-        (tmp_path / f"case.{numbers}.menu").write_bytes(menu.to_bytes())
-        (tmp_path / f"case.{numbers}.rounds").write_text(str(stop - done))
-        np.save(tmp_path / f"case.{numbers}.types.npy", TABLE[done:stop] + 1)
-        learner.observe(decision, USERS[done])
-        later = learner.replay(USERS[done + 1 : stop], contexts=TABLE[done + 1 : stop])
-        shown.append(np.vstack([np.array(decision.slate, dtype=np.int32), later]))
-        numbers, done = numbers + 1, stop
-    subprocess.run([sys.executable, "-m", "tests.kit.choose_by_menu", tmp_path], check=True)
-    for number, slates in enumerate(shown):
-        with np.load(tmp_path / f"case.{number}.npz") as result:
-            np.testing.assert_array_equal(result["slates"], slates)
-    assert len(np.unique(by_type(learner), axis=0)) > 1
 
 
 # What all others see.

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from diminuendo.learners.slates.menu import AssignedSlates
 from diminuendo.learners.slates.totals import SlateTotals
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness import PublicSource
 from diminuendo.streams import Contexts, taste_groups
 from diminuendo.streams.exclusions import NONE, Exclusions, exclusions_of
 from diminuendo.types import EMPTY_SLOT, Items
@@ -163,7 +162,7 @@ def test_by_what_is_left_she_is_shown_the_best(way: str) -> None:
         assert slates[0].tolist() == expected
 
 
-PUBLIC = dim.randomness.PublicSource(SeededSource(1)).view
+PUBLIC = PublicSource(SeededSource(1)).view
 
 
 IN_EVERY_RUN = [("overlap-greedy", 3), ("overlap-greedy", 120), ("private types", 120), ("clicks, slots", 3),
@@ -295,48 +294,31 @@ def test_a_snapshot_goes_on_with_exclusions() -> None:
 
 
 @pytest.mark.parametrize("way", mostly_slow(WAYS, ["private types", "rewards"]))
-def test_another_process_serves_exclusions_by_the_menu_alone(way: str, tmp_path: Path) -> None:
-    """At first by random slates, in the end by the last one; stand-ins are in the menu."""
-    program = (
-        "import sys, numpy as np\n"
-        "from diminuendo import SeededSource\n"
-        "from tests.kit.menus import read_menu\n"
-        "from diminuendo.randomness import PublicSource\n"
-        "from diminuendo.streams.exclusions import Exclusions\n"
-        "for number in range(2):\n"
-        "    menu = read_menu(open(f'{sys.argv[1]}/{number}.menu', 'rb').read())\n"
-        "    with np.load(f'{sys.argv[1]}/{number}.npz') as told:\n"
-        "        excluded, types = Exclusions(told['starts'], told['items']), told['types']\n"
-        "        first = int(told['first'])\n"
-        "    coins = PublicSource(SeededSource(1))\n"
-        "    coins.take(menu.words)\n"
-        "    slates = np.full((len(excluded.starts) - 1, menu.slots), -1, dtype=np.int32)\n"
-        "    chooser, probes = menu.chooser(), np.zeros((len(slates), 3), dtype=np.int32)\n"
-        "    coins.refill(1000)\n"
-        "    assert chooser.draw(first, slates, probes, coins.view, types) == len(slates)\n"
-        "    chooser.without(slates, excluded, types)\n"
-        "    np.save(f'{sys.argv[1]}/{number}.npy', slates)\n"
-    )
-    learner, exclude, expected = made(way), excluded(), []
-    for number, (start, stop) in enumerate([(0, 5), (290, 300)]):
-        told = {name: each[learner.rounds : start] for name, each in contexts(way).items()}
-        learner.replay(USERS[learner.rounds : start], exclude=exclude[learner.rounds : start], **told)
+def test_exclusions_are_served_by_the_menu_alone(way: str) -> None:
+    """At first by random slates, in the end by the last one; substitutes are in the menu."""
+    learner, exclude = made(way), excluded()
+    for start, stop in ((0, 5), (290, 300)):
+        before = slice(learner.rounds, start)
+        known = {name: each[before] for name, each in contexts(way).items()}
+        learner.replay(USERS[before], exclude=exclude[before], **known)
         learner.release()
         assert learner.menu is not None
-        (tmp_path / f"{number}.menu").write_bytes(learner.menu.to_bytes())
-        assert read_menu(learner.menu.to_bytes()).to_bytes() == learner.menu.to_bytes()
-        stop = stop if learner.menu.end is None else min(stop, learner.menu.end)
-        told = {name: each[start:stop] for name, each in contexts(way).items()}
-        own, types = (
-            exclusions_of(exclude[start:stop], stop - start, N_ITEMS),
-            learner.types_of(USERS[start:stop], **told),
+        menu = read_menu(learner.menu.to_bytes())
+        assert menu.to_bytes() == learner.menu.to_bytes()
+        now = slice(start, stop if menu.end is None else min(stop, menu.end))
+        known = {name: each[now] for name, each in contexts(way).items()}
+        public, chooser = PublicSource(SeededSource(1)), menu.chooser()
+        public.take(menu.words)
+        public.refill(1000)
+        many = now.stop - start
+        slates, probes = (
+            np.full((many, SLOTS), EMPTY_SLOT, dtype=np.int32),
+            np.zeros((many, 3), dtype=np.int32),
         )
-        np.savez(tmp_path / f"{number}.npz", starts=own.starts, items=own.items, types=types, first=start)
-        expected.append(learner.replay(USERS[start:stop], exclude=exclude[start:stop], **told))
-    root = Path(__file__).parents[2]
-    subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=root, check=True)
-    for number, slates in enumerate(expected):
-        np.testing.assert_array_equal(np.load(tmp_path / f"{number}.npy"), slates)
+        types = learner.types_of(USERS[now], **known)
+        assert chooser.draw(start, slates, probes, public.view, types) == many
+        chooser.without(slates, exclusions_of(exclude[now], many, N_ITEMS), types)
+        np.testing.assert_array_equal(slates, learner.replay(USERS[now], exclude=exclude[now], **known))
 
 
 @pytest.mark.parametrize("name", LEARNERS)

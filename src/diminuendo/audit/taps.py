@@ -189,7 +189,9 @@ class Taps:
             def go_on(words: SecretWords) -> bool:
                 return real(experts, state, rules, paid, row, probe, rng, words)
 
-            if not slots:  # public coins alone
+            if (
+                not slots or not rules.repeats
+            ):  # public coins alone; or another law, of which nothing is promised
                 return bool(go_on(secret))
             return self._draws(DRAWN, experts.classes, slots, secret, go_on, state.current)
 

@@ -8,11 +8,10 @@ be known about each learner beforehand is the advice of its entry.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from diminuendo.learners.base.entry import AnyEntry
 from diminuendo.learners.base.setting import Setting
-from diminuendo.types import FeedbackKind
 
 READ_SO = (
     "Privacy: the proved guarantee of everything the learner shows. Regret: the order of the proved bound against "
@@ -22,52 +21,40 @@ READ_SO = (
 """How to read the advice of entries."""
 
 
-@dataclass(frozen=True)
-class Rule:
-    """Take `learner` where its feedback and its delta are what was asked for, and what it keeps is allowed."""
+class Rule(NamedTuple):
+    """Take `learner` if it fits the setting, and stores no users unless that is allowed."""
 
     learner: str
-    feedback: FeedbackKind
-    pure: bool
-    """Whether it is private with delta 0; others need more."""
     why: str
-    """Two sentences: what it does better than the others, and what it does not do."""
+    """What it does better than the others, and what it does not do."""
 
 
 RULES = (
     Rule(
         "overlap-greedy",
-        "full",
-        False,
         "It stores users' preferences and runs a noisy greedy selection over all of them at a few dozen releases. "
         "Where tastes are steady or drift now and then, it loses less to privacy than any other learner here. "
         "No regret bound is proved.",
     ),
     Rule(
         "epoch-greedy",
-        "full",
-        True,
         "Its delta is 0: it stores the users of one epoch, queries them once at its end, and deletes them. "
         "With a delta above 0 less would be lost. No regret bound is proved.",
     ),
     Rule(
         "slate-totals",
-        "bandit",
-        True,
         "It releases one noisy total of rewards per slate, each user in one of them, and infers from overlaps "
         "which items are liked. Where tastes are steady, it earns far more than the learners with a regret bound. It "
         "stores no single user and its delta is 0. No regret bound is proved.",
     ),
     Rule(
         "slate-clicks",
-        "click",
-        True,
         "It releases a small noisy histogram of clicks per slate, each user in one of them, and infers which items are "
         "liked. Where tastes are steady, it earns far more than the learners with a regret bound. It stores no single "
         "user and its delta is 0. No regret bound is proved.",
     ),
 )
-"""For each feedback from the best to the most frugal."""
+"""For each kind of feedback, from the best to the most frugal."""
 
 
 def preferred(
@@ -78,11 +65,8 @@ def preferred(
 ) -> Rule | None:
     """The first rule that fits, of learners that are `available`; None where none does."""
     for rule in RULES:
-        if (
-            rule.learner in available
-            and rule.feedback == setting.feedback
-            and (rule.pure or setting.delta > 0)
-            and (store_users or not available[rule.learner].advice.keeps_users)
-        ):
+        if (entry := available.get(rule.learner)) is None or setting.feedback not in entry.reads:
+            continue
+        if (entry.pure or setting.delta > 0) and (store_users or not entry.advice.keeps_users):
             return rule
     return None

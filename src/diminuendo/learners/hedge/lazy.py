@@ -44,6 +44,7 @@ from diminuendo.objectives.user import largest_state
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Composed, ContinuousGaussian, Event, Repeated, Selections
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.process_guard import all_or_nothing
 from diminuendo.privacy.rounding import lowered
 from diminuendo.randomness.exponential import select, survives
 from diminuendo.randomness.shares import FINE, GuideTable, draw_other, guided, softmax
@@ -269,7 +270,7 @@ class LazyItems(RunningSum):
 
     def release(self, secret: SecretRandomness) -> None:
         """Close the batch and release what experts hold from now on. If it fails, nothing has happened."""
-        with self._releasing:
+        with self._releasing, all_or_nothing(self._arrays()):
             number = self.batch
             if number >= len(self.schedule):
                 raise OverBudget(f"All {len(self.schedule)} releases that were paid for have been made.")
