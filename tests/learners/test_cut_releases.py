@@ -171,14 +171,14 @@ def gone_on(learner: Learner, before: bytes) -> Learner:
 def check_counts(learner: Learner, blocks: dict[int, OpenBlock]) -> None:
     """Every lot holds what the users of its block said, each once, with the noise of its questions."""
     result, counts = published(learner), slates_of(learner)._counts
-    lots = [part for part in result if not part.endswith(".plan")]
-    assert lots
-    for lot in lots:
-        block, menu, *_ = blocks[int(lot.removeprefix(f"{learner.name}."))]
+    histograms = [part for part in result if not part.endswith(".plan")]
+    assert histograms
+    for histogram in histograms:
+        block, menu, *_ = blocks[int(histogram.removeprefix(f"{learner.name}."))]
         cells = np.repeat(sensitivity_of(block.questions), numbers_per_slate(block.questions, SLOTS))
         scales = sum(round(counts.scale(int(each))) for each in cells)
         yes = sum(number % 3 == 0 for number in range(menu.first, menu.first + len(menu.assigned)))
-        assert sum(result[lot]) == yes * counts.ticks + scales
+        assert sum(result[histogram]) == yes * counts.ticks + scales
 
 
 def slates_of(learner: Learner) -> SlatePolicy:

@@ -252,7 +252,7 @@ def test_a_ledger_too_small_refuses() -> None:
 def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = OverlapGreedy(8, 2, horizon=100, epsilon=1.0, delta=1e-6, rng=SeededSource(1))
     users, stored = taste_groups(100, 8, groups=2, items_per_group=3), memory_of(learner)._values
-    begin = stored.focused
+    begin = stored.begin_greedy
     failed: list[bool] = []
 
     def once(*args: Any) -> Any:
@@ -261,7 +261,7 @@ def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.Mon
             raise OSError("disk full")
         return begin(*args)
 
-    monkeypatch.setattr(stored, "focused", once)
+    monkeypatch.setattr(stored, "begin_greedy", once)
     policy = policy_of(learner)
     first = policy.plan.schedule.ends[0]
     learner.replay(users[:first])

@@ -178,9 +178,9 @@ def test_what_comes_after_its_block_says_nothing(name: str) -> None:
     first = learner.choose()
     while counts_of(learner).number == 0:
         learner.choose()
-    before = counts_of(learner)._lots[0].copy()
+    before = counts_of(learner)._histograms[0].copy()
     learner.observe(first, 1)
-    np.testing.assert_array_equal(counts_of(learner)._lots[0], before)
+    np.testing.assert_array_equal(counts_of(learner)._histograms[0], before)
 
 
 @pytest.mark.parametrize("name", LEARNING)
@@ -231,8 +231,8 @@ def test_snapshots_count_rounds_once(name: str) -> None:
     again = LEARNING[name].restore(learner.snapshot())
     again.observe(decision, 1)
     learner.observe(decision, 1)
-    assert counts_of(learner)._lots[0].any()
-    np.testing.assert_array_equal(counts_of(again)._lots[0], counts_of(learner)._lots[0])
+    assert counts_of(learner)._histograms[0].any()
+    np.testing.assert_array_equal(counts_of(again)._histograms[0], counts_of(learner)._histograms[0])
     assert again.choose().slate == learner.choose().slate
 
 
@@ -300,10 +300,10 @@ def test_answers_of_before_a_crash_come_too_late(name: str, tmp_path: Path) -> N
         assert [old.slate for old in before] == [new.slate for new in after]
         for old in before:
             again.observe(old, 1)
-        assert not counts_of(again)._lots[0].any()
+        assert not counts_of(again)._histograms[0].any()
         for new in after:
             again.observe(new, 1)
-        assert counts_of(again)._lots[0].any(), "theirs count"
+        assert counts_of(again)._histograms[0].any(), "theirs count"
 
 
 @pytest.mark.parametrize("name", LEARNING)
@@ -442,7 +442,7 @@ def test_where_a_plan_cannot_be_kept_nothing_is_lost(name: str, monkeypatch: pyt
     for other in (learner, again):
         assert other.choose().round == learner.rounds - 1
         assert counts_of(other).number == 1
-        assert not counts_of(other)._lots[0].any()
+        assert not counts_of(other)._histograms[0].any()
         np.testing.assert_array_equal(published_by(other), published_by(learner))
 
 

@@ -113,13 +113,13 @@ class AsPublished:
     def begin(self) -> None:
         """Nothing was asked yet."""
 
-    def singles(self) -> Measured:
+    def singletons(self) -> Measured:
         return self._answer("singles")
 
-    def row(self, item: int) -> Measured:
+    def losses(self, item: int) -> Measured:
         return self._answer(f"row of {list(one_release.TASTES)[item]}")
 
-    def rest(self) -> Measured:
+    def residual(self) -> Measured:
         return self._answer("rest")
 
     def _answer(self, question: str) -> Measured:

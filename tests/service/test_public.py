@@ -263,6 +263,6 @@ def test_a_store_in_which_nothing_is(tmp_path: Path) -> None:
 def test_sizes_of_releases_are_those_of_what_is_kept(shop: FakeStore) -> None:
     public = Public(shop)
     release, charge = next(public.account("customers").releases("front-page"))
-    assert (release.name, charge.about) == ("people-000021.sums", "a chain over 24 items")
+    assert (release.name, charge.about) == ("users-000021.sums", "a chain over 24 items")
     assert public.size_of("customers", release.release) == 24
     assert public.size_of("customers", "nothing") is None

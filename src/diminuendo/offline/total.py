@@ -13,7 +13,7 @@ import numpy as np
 from diminuendo._numba import allocating_kernel, kernel
 from diminuendo.objectives.family import GainBuffer, Table, add, ceiling, gain, gains, new_gain_buffer, value
 from diminuendo.streams.users import Stream, Users
-from diminuendo.streams.walks import Walkers, begin, segments_of, singles, walkers_of
+from diminuendo.streams.walks import Walkers, begin, segments_of, singletons, walkers_of
 from diminuendo.types import Floats, Ints
 
 
@@ -100,7 +100,7 @@ class UsersTotal(Total):
         Nobody else ever gains from the item, whatever else is shown, because returns diminish.
         """
         (everybody,) = segments_of(self.users)
-        by_item = singles(everybody, self.n_items).as_scipy().tocsc()
+        by_item = singletons(everybody, self.n_items).as_scipy().tocsc()
         return by_item.indptr.astype(np.int64), by_item.indices.astype(np.int64)
 
     def move(self, item: int, gains: Floats) -> float:

@@ -29,7 +29,7 @@ from diminuendo.streams.walks import (
     walkers_of,
     write_gains,
 )
-from diminuendo.sums.chains.users.answers import Moved
+from diminuendo.sums.greedy_queries.answers import Moved
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
 
@@ -92,7 +92,7 @@ class TableWalk:
         if self._walk is not None:
             _go_on(self._walk, *further)
 
-    def around(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
+    def swap(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
         """What users would gain around a slate: those who want nothing of it gain the same without any item."""
         rows, buffers = np.asarray(self._users.rows), self._room.taken(self._users)
         for low in range(0, len(rows), TOGETHER):
@@ -162,7 +162,7 @@ class FunctionWalk:
         """The slate that the function has come to."""
         self._slate = further
 
-    def around(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
+    def swap(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
         """What items would add around a slate."""
         for _, result in gains_around(self._room, [self._user], self._starts, self._items, slate):
             yield np.zeros(1, dtype=np.int64), result

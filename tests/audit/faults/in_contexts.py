@@ -16,9 +16,9 @@ from diminuendo.audit.variants import types_part_early
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams.contexts import Contexts
-from diminuendo.sums.chains.cells import CellRelease, SharedFocus
-from diminuendo.sums.chains.release import ChainRelease
-from diminuendo.sums.chains.users.participants import Participants
+from diminuendo.sums.greedy_queries.cells import CellRelease, SharedQueryWeights
+from diminuendo.sums.greedy_queries.participants import Participants
+from diminuendo.sums.greedy_queries.release import GreedyRelease
 from diminuendo.types import Floats, Ints, Objective
 
 
@@ -44,13 +44,13 @@ def two_chains(policy: Any, broken: bool) -> None:
         everybody[:] = [freeze(weights, factors)]
         return freeze(weights, factors)
 
-    def both(number: int, first: int, focus: SharedFocus) -> Any:
-        asked, cells = begin(number, first, focus)
+    def both(number: int, first: int, query_weights: SharedQueryWeights) -> Any:
+        asked, cells = begin(number, first, query_weights)
         if broken:
             release, paid = asked._release, cast(Any, _Unpaid())
-            common = ChainRelease(everybody[0], paid, release.sigmas, release.factors, release.n_types)
-            common.row(0, frame.secret)
-            common.rest(frame.secret)
+            common = GreedyRelease(everybody[0], paid, release.sigmas, release.factors, release.n_types)
+            common.losses(0, frame.secret)
+            common.residual(frame.secret)
         return asked, cells
 
     memory._asked, memory.begin_by_type = twice, both

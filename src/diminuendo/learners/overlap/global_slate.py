@@ -2,10 +2,10 @@
 
 At each release users answer a chain of questions: what each item is worth by itself; what every item loses when the
 best one joins; and so on; at last what is left. The slate is greedy on what is believed then. Once a slate is a decent
-one, releases ask around it instead: what each item would add to it, and what each shown item keeps
-others from adding; then items are swapped. What is said of items that can still be picked counts more (focus.py).
+one, releases make swap queries instead: what each item would add to it, and what each shown item keeps others from
+adding; then items are swapped. Query weights put more weight on items that can still be picked (query_weights.py).
 
-All of it is public: it is made of what was published (pick.py, around.py, focus.py).
+All of it is public: it is made of what was published (pick.py, swap.py, query_weights.py).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.menu import Menu, OneSlate
 from diminuendo.learners.base.setting import Prior
-from diminuendo.learners.overlap.focus import NextFocus
 from diminuendo.learners.overlap.pick import Picked, SlatePicker
+from diminuendo.learners.overlap.query_weights import NextQueryWeights
 from diminuendo.learners.overlap.running_means import RunningMeans
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.learners.overlap.stored import UsersMemory
@@ -31,7 +31,7 @@ SETTLED, CHAINS = 12.0, 2
 """A slate is asked around once it earns SETTLED nu of users for each slot (schedule.py), after CHAINS chains."""
 
 
-class Occasion(NamedTuple):
+class ReleaseContext(NamedTuple):
     """What is known of a release before it begins."""
 
     number: int
@@ -51,10 +51,10 @@ class Shown(Protocol):
     def menu(self, first: int, end: int | None, words: int, *, released: bool) -> Menu:
         """What is shown from round `first` on until `end`, unless items change; `released`: after a release."""
 
-    def begin(self, occasion: Occasion) -> Callable[[], Any]:
+    def begin(self, release_context: ReleaseContext) -> Callable[[], Any]:
         """Pay for a release, and say how to make it."""
 
-    def take(self, picked: Any, occasion: Occasion, new: NDArray[np.bool_]) -> None:
+    def take(self, picked: Any, release_context: ReleaseContext, new: NDArray[np.bool_]) -> None:
         """Go on from what a release gave; `new`: items that nobody was asked about yet."""
 
     def forget(self) -> None:
@@ -88,11 +88,11 @@ class GlobalSlate:
         prior: Prior | None,
         memory: UsersMemory,
         *,
-        chains: int = 1,
+        prefixes: int = 1,
     ) -> None:
         self._items, self._plan, self._prior, self._memory = items, plan, prior, memory
-        self.picker = SlatePicker(items, chains=chains)
-        self.focus = NextFocus(items.n_items, items.slots, plan.nu)
+        self.picker = SlatePicker(items, prefixes=prefixes)
+        self.query_weights = NextQueryWeights(items.n_items, items.slots, plan.nu)
         self.slate: Items = np.full(items.slots, EMPTY_SLOT, dtype=np.int32)
         if prior is not None:
             if plan.releases:
@@ -117,19 +117,19 @@ class GlobalSlate:
         """Whether there is a slate to be shown: by a release, or by a prior."""
         return released or self._prior is not None
 
-    def begin(self, occasion: Occasion) -> Callable[[], Picked]:
+    def begin(self, release_context: ReleaseContext) -> Callable[[], Picked]:
         """A chain from the start, or around the slate that is shown."""
-        number, first, users, *_ = occasion
-        before = self._memory.asked_around(number)  # what was charged before a crash stays what it was
-        if self.settled(occasion) if before is None else before:
-            around = self._memory.begin_around(number, first, self.slate, self.focus.of_around(users))
-            return partial(self.picker.improved, around)
-        questions = self._memory.begin_release(number, first, self.focus.of_chain(users))
+        number, first, users, *_ = release_context
+        before = self._memory.was_swap(number)  # what was charged before a crash stays what it was
+        if self.settled(release_context) if before is None else before:
+            swap = self._memory.begin_swap(number, first, self.slate, self.query_weights.for_swap(users))
+            return partial(self.picker.improved, swap)
+        questions = self._memory.begin_release(number, first, self.query_weights.for_sequence(users))
         return partial(self.picker.slate, questions)
 
-    def settled(self, occasion: Occasion) -> bool:
+    def settled(self, release_context: ReleaseContext) -> bool:
         """Whether the slate that is shown is worth improving: what it earned stands out from noise and prior."""
-        number, _, users, reward, since = occasion
+        number, _, users, reward, since = release_context
         return (
             number - since >= CHAINS
             and (self._prior is None or users >= self._prior.users)
@@ -137,22 +137,22 @@ class GlobalSlate:
             and bool((self.slate != EMPTY_SLOT).all())
         )
 
-    def take(self, picked: Picked, occasion: Occasion, new: NDArray[np.bool_]) -> None:
+    def take(self, picked: Picked, release_context: ReleaseContext, new: NDArray[np.bool_]) -> None:
         """Go on from what was published, and show the slate."""
         self.picker.take(picked)
         if picked.standing is not None:
-            self.focus.follow(picked.standing, occasion.users / self._plan.schedule.ends[0])
-            self.focus.widen(new)
+            self.query_weights.follow(picked.standing, release_context.users / self._plan.schedule.ends[0])
+            self.query_weights.widen(new)
         self.slate[:] = picked.slate
 
     def forget(self) -> None:
         """Tastes have changed: nothing that was published before counts any more."""
         self.picker.forget()
-        self.focus.widen()
+        self.query_weights.widen()
 
     def appear(self, items: Ints) -> None:
         """These items are there from now on."""
-        self.focus.widen(items)
+        self.query_weights.widen(items)
 
     def items_changed(self, *, released: bool) -> None:
         """Items that are gone make way for the best of those that are there."""
@@ -168,7 +168,7 @@ class GlobalSlate:
     @property
     def arrays(self) -> tuple[Any, Any, Any]:
         """For a snapshot: the slate, what was learned, and what the next release pays attention to."""
-        return self.slate, self.picker.arrays, self.focus.arrays
+        return self.slate, self.picker.arrays, self.query_weights.arrays
 
     def sound(self) -> bool:
         """Whether these numbers, as read from a snapshot, can have come about."""
@@ -178,5 +178,5 @@ class GlobalSlate:
             and len(set(shown.tolist())) == len(shown)
             and self._items.obeyed(self.slate)
             and self.picker.sound()
-            and self.focus.sound()
+            and self.query_weights.sound()
         )

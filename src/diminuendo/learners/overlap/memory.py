@@ -33,7 +33,7 @@ class Answer(NamedTuple):
     """The reward; and which items are worth something by themselves, in rising order, with what they are worth."""
 
     reward: float
-    singles: tuple[Ints, Floats] | None = None
+    singletons: tuple[Ints, Floats] | None = None
     """None where a row says it."""
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """A slate from one release: ask for singles, pick the best item, ask what the others lose by it, pick the next.
 
 Answers come with noise; means over earlier releases of the same question take part, each counting by its precision, and
-what is believed then decides (belief.py). Everything here was published.
+what is believed then decides (posterior.py). Everything here was published.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from diminuendo.learners.base.items import ItemAvailability
-from diminuendo.learners.overlap.around import AroundBelief, Carried, swapped
-from diminuendo.learners.overlap.belief import of_singles
-from diminuendo.learners.overlap.focus import Standing, ranks
+from diminuendo.learners.overlap.posterior import from_singletons
+from diminuendo.learners.overlap.query_weights import Standing, ranks
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
+from diminuendo.learners.overlap.swap import Carried, SwapPosterior, swapped
 from diminuendo.types import EMPTY_SLOT, Floats, Items
 
 
@@ -27,17 +27,17 @@ class Questions(Protocol):
     def begin(self) -> None:
         """From the start, for the first time or again."""
 
-    def singles(self) -> Measured:
+    def singletons(self) -> Measured:
         """What each item is worth by itself."""
 
-    def row(self, item: int) -> Measured | None:
+    def losses(self, item: int) -> Measured | None:
         """What each item loses when this one joins."""
 
-    def rest(self) -> Measured | None:
+    def residual(self) -> Measured | None:
         """What is left of each item."""
 
 
-class Around(Protocol):
+class SwapQuery(Protocol):
     """One release around the slate that is shown."""
 
     slate: Items
@@ -51,7 +51,7 @@ class Picked(NamedTuple):
     """A slate, and what it was picked by."""
 
     slate: Items
-    chain: list[int]
+    prefix: list[int]
     """The items whose rows were asked for, in order."""
     gains: Floats
     """What each item would add to the slate, as is believed."""
@@ -69,15 +69,15 @@ class SlatePicker:
     `chains`: how many there may be at once.
     """
 
-    def __init__(self, items: ItemAvailability, *, chains: int = 1) -> None:
+    def __init__(self, items: ItemAvailability, *, prefixes: int = 1) -> None:
         n_items, slots = items.n_items, items.slots
         self._items = items
         self.gains: Floats = np.zeros(n_items)
         self.worth = RunningMeans(1, 1, n_items)
-        self.rows = RunningMeans(slots * (1 + chains), slots + 1, n_items)
-        self.rests = RunningMeans(3 + chains, slots, n_items)
-        self._around = RunningMeans(1, slots, n_items, parts=slots + 1)
-        self.means = (self.worth, self.rows, self.rests, self._around)
+        self.rows = RunningMeans(slots * (1 + prefixes), slots + 1, n_items)
+        self.residuals = RunningMeans(3 + prefixes, slots, n_items)
+        self._swaps = RunningMeans(1, slots, n_items, parts=slots + 1)
+        self.means = (self.worth, self.rows, self.residuals, self._swaps)
 
     def begin_with(self, scores: Floats, users: float, sigma: float) -> None:
         """A public prior, as if it had been measured."""
@@ -100,47 +100,51 @@ class SlatePicker:
             (row,), (deviation,) = measured
             return row, deviation
 
-        singles, deviation = mean(self.worth, [0], asked.singles())
-        belief = of_singles(singles, deviation)
-        wanted = np.maximum(belief.mean, 0.0) + np.sqrt(belief.variance)
+        singletons, deviation = mean(self.worth, [0], asked.singletons())
+        posterior = from_singletons(singletons, deviation)
+        wanted = np.maximum(posterior.mean, 0.0) + np.sqrt(posterior.variance)
         slate: Items = np.full(self._items.slots, EMPTY_SLOT, dtype=np.int32)
-        chain: list[int] = []
-        places = np.full(len(singles), float(len(singles)))
+        prefix: list[int] = []
+        places = np.full(len(singletons), float(len(singletons)))
         for left in range(len(slate), 0, -1):
             if left == 1:
-                belief = belief.see(*mean(self.rests, sorted(chain), asked.rest()))
-            picked = self._items.pick(belief.mean, slate)
+                posterior = posterior.condition_on_gains(
+                    *mean(self.residuals, sorted(prefix), asked.residual())
+                )
+            picked = self._items.pick(posterior.mean, slate)
             if picked is None or picked[1] not in self._items.pinned:  # else there is nothing to choose
                 may = np.flatnonzero(self._items.open_to(slate))
-                np.minimum(places, ranks(belief.mean, may), out=places)
+                np.minimum(places, ranks(posterior.mean, may), out=places)
             if picked is None:
                 break
             slot, item = picked
             slate[slot], places[item] = item, 1.0
             if left > 1:
-                belief = belief.lose(*mean(self.rows, [*sorted(chain), item], asked.row(item)))
-                chain.append(item)
-        standing = _standing(places, wanted, slate, float(singles.sum()))
-        return Picked(slate, chain, belief.mean, new, standing)
+                posterior = posterior.condition_on_losses(
+                    *mean(self.rows, [*sorted(prefix), item], asked.losses(item))
+                )
+                prefix.append(item)
+        standing = _standing(places, wanted, slate, float(singletons.sum()))
+        return Picked(slate, prefix, posterior.mean, new, standing)
 
-    def improved(self, asked: Around) -> Picked:
+    def improved(self, asked: SwapQuery) -> Picked:
         """The slate that was asked around, with items swapped that are surely better. Changes nothing until `take`."""
         result = asked.answers()
         if result is None:
             return Picked(self._full(asked.slate, self.gains), [], self.gains.copy(), [], None)
         key = asked.slate.tolist()
-        around = AroundBelief(asked.slate, *self._around.would_be(key, result))
-        slate = self._full(swapped(around, self._items), around.rest.mean)
-        standing = _standing(*around.standing(self._items), asked.slate, None)
-        carried = around.carried(slate) if (slate != asked.slate).any() else None
-        return Picked(slate, [], around.rest.mean, [(self._around, key, result)], standing, carried)
+        swap = SwapPosterior(asked.slate, *self._swaps.would_be(key, result))
+        slate = self._full(swapped(swap, self._items), swap.residual.mean)
+        standing = _standing(*swap.standing(self._items), asked.slate, None)
+        carried = swap.carried(slate) if (slate != asked.slate).any() else None
+        return Picked(slate, [], swap.residual.mean, [(self._swaps, key, result)], standing, carried)
 
     def take(self, picked: Picked) -> None:
         """Go on from what was published for this slate: once for each release."""
         for means in self.means:
             means.add_each([(key, result) for into, key, result in picked.published if into is means])
         if picked.carried is not None:
-            self._around.put(picked.slate.tolist(), *picked.carried)
+            self._swaps.put(picked.slate.tolist(), *picked.carried)
         self.gains[:] = picked.gains
 
     def fill(self, slate: Items) -> None:

@@ -27,7 +27,7 @@ from diminuendo.learners.base.setting import Prior
 from diminuendo.learners.base.users import NO_ROUND
 from diminuendo.learners.health import EARLY, LEARNED, LEAST, LED, GaussianNoise, Signal, floor_for
 from diminuendo.learners.overlap.drift import DriftTest
-from diminuendo.learners.overlap.global_slate import Occasion, Shown
+from diminuendo.learners.overlap.global_slate import ReleaseContext, Shown
 from diminuendo.learners.overlap.memory import NOT_HEARD, RewardMemory, answer_of
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.learners.overlap.stored import UsersMemory
@@ -213,15 +213,15 @@ class OverlapPolicy(MenuPolicy):
             ):
                 self._look_at_rewards(number)
         first, users = self._asked_first(number), self._remembered(number)
-        occasion = Occasion(number, first, users, self._drift.mean, position.memory_begins)
+        release_context = ReleaseContext(number, first, users, self._drift.mean, position.memory_begins)
         if self._begun is None:
-            self._begun = self._shown.begin(occasion)
+            self._begun = self._shown.begin(release_context)
         picked = self._begun()
         with guard.answers, guard.lock, self._all_or_nothing():
             if (old := self.plan.kept_from(number + 1)) > self.plan.kept_from(number):
                 with guard.learning():
                     self._memory.forget(old)
-            self._shown.take(picked, occasion, self.items.first_batch > number)
+            self._shown.take(picked, release_context, self.items.first_batch > number)
             if number == 0:  # where rounds are chosen elsewhere, the menu takes effect a little later
                 ahead = 0 if self.frame.feedback_window.seconds is None else self.frame.feedback_window.ahead
                 self.signal.array[LEARNED] = self.frame.rounds + ahead
@@ -297,7 +297,7 @@ class OverlapPolicy(MenuPolicy):
         self._rewards.add(said.reward, batch)
         if batch >= self._asked_first(self._position.made):
             with self.frame.guard.learning():
-                self._memory.keep(answer, batch, kind, number, said.singles)
+                self._memory.keep(answer, batch, kind, number, said.singletons)
 
     def learn_all(self, places: Ints, answers: Sequence[Objective] | Users) -> None:
         """As `learn`, each with the round in which she came; many users of one table and batch together."""
@@ -371,8 +371,8 @@ class OverlapPolicy(MenuPolicy):
 
     def state(self) -> Any:
         """The slate that is shown, where the run is, and what was published."""
-        slates, picked, focus = self._shown.arrays
-        learned = (picked, self._drift.arrays, self.items.arrays, focus)
+        slates, picked, query_weights = self._shown.arrays
+        learned = (picked, self._drift.arrays, self.items.arrays, query_weights)
         return slates, self._position.array, self._rewards.earned, learned
 
     def extra(self) -> dict[str, NDArray[Any]]:

@@ -173,8 +173,8 @@ def overlap_greedy(
     counts = None if known is None else TypeCounts(known, len(plan.schedule))
     memory = UsersMemory(frame, plan, items, paid_on, CLIP, counts, place)
     rewards = _paid_for(plan, paid_on)
-    chains = 1 if known is None else _chains_kept(known.n_types, items)
-    common = GlobalSlate(items, plan, before, memory, chains=chains)
+    prefixes = 1 if known is None else _chains_kept(known.n_types, items)
+    common = GlobalSlate(items, plan, before, memory, prefixes=prefixes)
     shown: Shown = common if counts is None else SlatePerContext(items, plan, memory, counts, common)
     return Learner(OverlapPolicy(public, memory, rewards, shown))
 

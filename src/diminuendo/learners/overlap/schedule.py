@@ -14,7 +14,7 @@ nu = sigma sqrt(2 log N). That is the unit of all times here: nothing can be lea
                     batch is asked, so that it pays the same in the end
     noise           a twentieth of the budget for the reward of each batch (drift), the rest for singles and rows:
                     .95 for singles in the beginning, half and half later. That fixes the price of a release; how it
-                    is shared out follows what was published by then (focus.py)
+                    is shared out follows what was published by then (query_weights.py)
 
 The numbers 4, 1.5, 20 and 1/20 were chosen once, on MSWeb, groceries, Uber and synthetic streams. They change results
 little within factors of two. A learner never fits them to the stream that it protects.
@@ -32,8 +32,8 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.frame import LONGEST
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import ContinuousGaussian, NormalColumns
-from diminuendo.sums.chains.cost import UNIT, partition, release_cost, squared_shifts
 from diminuendo.sums.clip import Clip
+from diminuendo.sums.greedy_queries.cost import UNIT, partition, release_cost, squared_shifts
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Ints
 
@@ -105,8 +105,8 @@ def overlap_plan(
     whole = math.sqrt(2) * clip.ticks * UNIT / math.sqrt(square)
     sigmas = []
     for time in times:
-        singles = 0.5 + 0.45 * min(1.0, 12 * nu / time)
-        sigmas.append((whole / math.sqrt(singles), whole / math.sqrt(1 - singles)))
+        singletons = 0.5 + 0.45 * min(1.0, 12 * nu / time)
+        sigmas.append((whole / math.sqrt(singletons), whole / math.sqrt(1 - singletons)))
     drift = ContinuousGaussian(mu * math.sqrt(DRIFT) * (1 - 2.0**-40))
     first_noise = sigmas[0][0] / (clip.ticks * UNIT) if sigmas else 0.0
     shifts = squared_shifts(n_items, clip)

@@ -28,14 +28,14 @@ from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.users import Users
-from diminuendo.sums.chains.around import AroundRelease
-from diminuendo.sums.chains.cells import CellRelease, SharedFocus, ValueColumn
-from diminuendo.sums.chains.cost import asked_around, asked_from
-from diminuendo.sums.chains.focus import Focus
-from diminuendo.sums.chains.release import ChainRelease, Joined, OtherChain
-from diminuendo.sums.chains.stored import StoredUsers
-from diminuendo.sums.chains.users.participants import Participants
 from diminuendo.sums.clip import Clip
+from diminuendo.sums.greedy_queries.cells import CellRelease, SharedQueryWeights, ValueColumn
+from diminuendo.sums.greedy_queries.cost import asked_from, was_swap
+from diminuendo.sums.greedy_queries.participants import Participants
+from diminuendo.sums.greedy_queries.query_weights import QueryWeights
+from diminuendo.sums.greedy_queries.release import GreedyRelease, Joined, OtherChain
+from diminuendo.sums.greedy_queries.stored import StoredUsers
+from diminuendo.sums.greedy_queries.swap import SwapRelease
 from diminuendo.types import Floats, Ints, Items, Objective
 
 
@@ -114,46 +114,48 @@ class UsersMemory:
 
     # The door.
 
-    def begin_release(self, number: int, first: int, focus: Focus) -> StoredQuestions:
+    def begin_release(self, number: int, first: int, query_weights: QueryWeights) -> StoredQuestions:
         """Begin release `number` of users from batch `first` on; paid for here."""
         secret, (weights, units) = self._frame.secret, self._weights(number, first)
         with self._frame.guard.answers:  # who has answered is frozen for the whole release
-            release = self._values.focused(number, weights, self._plan.sigmas[number], focus, secret)
+            release = self._values.begin_greedy(
+                number, weights, self._plan.sigmas[number], query_weights, secret
+            )
         return StoredQuestions(release, units * release.factors, secret)
 
-    def begin_around(self, number: int, first: int, slate: Items, focus: Focus) -> StoredAround:
+    def begin_swap(self, number: int, first: int, slate: Items, query_weights: QueryWeights) -> StoredSwap:
         """In place of `begin_release`: one question around this slate, at the same price."""
         secret, (weights, units) = self._frame.secret, self._weights(number, first)
-        around = slate.copy()  # items may retire before it is asked
+        swap = slate.copy()  # items may retire before it is asked
         with self._frame.guard.answers:
             sigmas = self._plan.sigmas[number]
-            release = self._values.around(number, weights, sigmas, around.tolist(), focus, secret)
-        return StoredAround(release, units * release.factors, around, secret)
+            release = self._values.swap(number, weights, sigmas, swap.tolist(), query_weights, secret)
+        return StoredSwap(release, units * release.factors, swap, secret)
 
     def begin_by_type(
-        self, number: int, first: int, focus: SharedFocus
+        self, number: int, first: int, query_weights: SharedQueryWeights
     ) -> tuple[StoredQuestions, ReleasedCells]:
         """As `begin_release`, with a chain for each type of users, and with cells of columns."""
         secret, (weights, units) = self._frame.secret, self._weights(number, first)
         with self._frame.guard.answers:
             sigmas = self._plan.sigmas[number]
-            release, cells = self._values.in_contexts(number, weights, sigmas, focus, secret)
+            release, cells = self._values.in_contexts(number, weights, sigmas, query_weights, secret)
         units = units * release.factors
         return StoredQuestions(release, units, secret), self._cells(cells, weights, units)
 
-    def begin_around_by_type(
-        self, number: int, first: int, slate: Items, focus: SharedFocus
-    ) -> tuple[StoredAround, ReleasedCells]:
-        """As `begin_around`, with cells of columns besides."""
+    def begin_swap_by_type(
+        self, number: int, first: int, slate: Items, query_weights: SharedQueryWeights
+    ) -> tuple[StoredSwap, ReleasedCells]:
+        """As `begin_swap`, with cells of columns besides."""
         secret, (weights, units) = self._frame.secret, self._weights(number, first)
-        around = slate.copy()
+        swap = slate.copy()
         with self._frame.guard.answers:
             sigmas = self._plan.sigmas[number]
-            release, cells = self._values.around_in_contexts(
-                number, weights, sigmas, around.tolist(), focus, secret
+            release, cells = self._values.swap_in_contexts(
+                number, weights, sigmas, swap.tolist(), query_weights, secret
             )
         units = units * release.factors
-        return StoredAround(release, units, around, secret), self._cells(cells, weights, units)
+        return StoredSwap(release, units, swap, secret), self._cells(cells, weights, units)
 
     def _cells(self, release: CellRelease, weights: Ints, units: Floats) -> ReleasedCells:
         frame, answers = self._frame, self._frame.answers_in(self._plan.schedule.ends)[: len(weights)]
@@ -167,9 +169,9 @@ class UsersMemory:
             asked,
         )
 
-    def asked_around(self, number: int) -> bool | None:
+    def was_swap(self, number: int) -> bool | None:
         """Whether release `number` was begun before a crash, and asked around a slate; None: it was not begun."""
-        return asked_around(self._values.ledger, self._values.name, number)
+        return was_swap(self._values.ledger, self._values.name, number)
 
     def _weights(self, number: int, first: int) -> tuple[Ints, Floats]:
         """With what users of each batch enter a release, and for each item what all of them can add to its sum."""
@@ -205,7 +207,7 @@ class StoredQuestions:
 
     def __init__(
         self,
-        release: ChainRelease,
+        release: GreedyRelease,
         units: Floats,
         secret: SecretRandomness,
     ) -> None:
@@ -223,20 +225,20 @@ class StoredQuestions:
         """From the start, for the first time or again."""
         self._asked, self._remote_rounds = 0, False
 
-    def singles(self) -> Measured:
+    def singletons(self) -> Measured:
         """What each item is worth by itself."""
         if self._singles is None:
             self._singles = Measured(
-                self._release.singles(self._secret), self._units, self._release.sigmas[0]
+                self._release.singletons(self._secret), self._units, self._release.sigmas[0]
             )
         return self._singles
 
-    def row(self, item: int) -> Measured | None:
+    def losses(self, item: int) -> Measured | None:
         """What each item loses when this one joins everybody's chain."""
-        result = self.row_by_type(np.full(self._release.n_types, item))
+        result = self.losses_by_type(np.full(self._release.n_types, item))
         return None if result is None else result[1]._replace(sums=result[1].sums[0])
 
-    def row_by_type(self, items: Ints) -> tuple[Ints, Measured] | None:
+    def losses_by_type(self, items: Ints) -> tuple[Ints, Measured] | None:
         """The question of each type, -1 for none, and what was published for each question, as these items join.
 
         None: it cannot be had; after a crash only what was drawn before it can.
@@ -250,7 +252,7 @@ class StoredQuestions:
         if self._remote_rounds or not self._release.goes_on():
             return None
         try:
-            self._release.row_by_type(items, self._secret)
+            self._release.losses_by_type(items, self._secret)
         except OtherChain:
             self._remote_rounds = True
             return None
@@ -259,29 +261,29 @@ class StoredQuestions:
     def _measured(self, joined: Joined) -> tuple[Ints, Measured]:
         return joined.questions, Measured(joined.sums, self._units, self._release.sigmas[1])
 
-    def rest(self) -> Measured | None:
+    def residual(self) -> Measured | None:
         """What is left of each item, where everybody has the same chain."""
-        result = self.rest_by_type()
+        result = self.residual_by_type()
         return None if result is None else result[1]._replace(sums=result[1].sums[0])
 
-    def rest_by_type(self) -> tuple[Ints, Measured] | None:
+    def residual_by_type(self) -> tuple[Ints, Measured] | None:
         """The number of each type's set, and what is left for the users of each set; None: it cannot be had."""
         if self._remote_rounds:
             return None
         if self._release.goes_on(rest=True):
-            self._release.rest_by_type(self._secret)
-        result = self._release.what_is_left
+            self._release.residual_by_type(self._secret)
+        result = self._release.residuals
         if result is None:
             return None
         return self._release.sets()[0], Measured(result, self._units, self._release.sigmas[1])
 
 
-class StoredAround:
+class StoredSwap:
     """One release around a slate, over everybody who is kept."""
 
     def __init__(
         self,
-        release: AroundRelease,
+        release: SwapRelease,
         units: Floats,
         slate: Items,
         secret: SecretRandomness,
@@ -290,7 +292,7 @@ class StoredAround:
         self.slate = slate
 
     def __repr__(self) -> str:
-        return "<StoredAround>"
+        return "<StoredSwap>"
 
     def answers(self) -> Measured | None:
         """What was published; None where that was around another slate."""

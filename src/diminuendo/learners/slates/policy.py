@@ -271,7 +271,7 @@ class SlatePolicy(MenuPolicy):
         """
         decisions, exclusions = self.frame.decisions, self.frame.exclusions
         number = decisions.round_at(place)
-        for lot, (block, menu, starts, _) in enumerate(self._blocks):
+        for histogram, (block, menu, starts, _) in enumerate(self._blocks):
             if 0 <= number - menu.first < len(menu.assigned):
                 slate = menu.assigned.item(number - menu.first)
                 if exclusions and (decisions.rows[place] != block.slates[slate]).any():
@@ -279,7 +279,7 @@ class SlatePolicy(MenuPolicy):
                 cell, ticks = self._questions.count_one(
                     block.questions.item(slate), starts.item(slate), answer
                 )
-                self._counts.add_one(cell, ticks, lot)
+                self._counts.add_one(cell, ticks, histogram)
 
     def replay(self, users: Users, slates: Items, done: int) -> int:
         """To the end of the block, or until one can be published: everybody before is counted by then."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
 from diminuendo.learners.overlap.running_means import Measured
-from diminuendo.sums.chains.cells import Deviations
+from diminuendo.sums.greedy_queries.cells import Deviations
 from diminuendo.types import Floats, Ints
 
 

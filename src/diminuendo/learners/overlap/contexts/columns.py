@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from diminuendo._numba import kernel
-from diminuendo.learners.overlap.belief import Belief
-from diminuendo.learners.overlap.contexts.shrink import N_CASES, Cells, begin_common, believed, fit
+from diminuendo.learners.overlap.contexts.shrink import N_CASES, Cells, begin_common, cell_posterior, fit
+from diminuendo.learners.overlap.posterior import Posterior
 from diminuendo.learners.overlap.running_means import Measured
 from diminuendo.types import Floats
 
@@ -96,7 +96,7 @@ class ColumnMeans:
     def look(
         self,
         centres: Floats,
-        whole: Belief,
+        whole: Posterior,
         users: float,
         slots: int,
         shares: Floats,
@@ -136,7 +136,7 @@ class ColumnMeans:
         low, high = _spread(cells, m) if opens else (0.0, np.inf)
         weight = 0.0
         if low > 0:
-            mean, variance = believed(cells, common)
+            mean, variance = cell_posterior(cells, common)
             deviations = mean - cells.centres
             gain = _gain(cells.centres + deviations, m, shares, slots)
             weight = max(_between((low - SPREAD) / SPREAD), _between((gain - WORTH) / FULLY))

@@ -14,11 +14,11 @@ import numpy as np
 
 from diminuendo._numba import kernel
 from diminuendo.learners.base.items import ItemAvailability
-from diminuendo.learners.overlap.belief import Belief
-from diminuendo.learners.overlap.focus import ranks
 from diminuendo.learners.overlap.pick import Questions, SlatePicker
+from diminuendo.learners.overlap.posterior import Posterior
+from diminuendo.learners.overlap.query_weights import ranks
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
-from diminuendo.sums.chains.sets_by_type import no_items
+from diminuendo.sums.greedy_queries.sets_by_type import no_items
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 MARGIN = 0.1
@@ -30,10 +30,10 @@ STAND_INS = 16
 class TypedQuestions(Questions, Protocol):
     """One release of chains, one for everybody or one for each type. None: it cannot be had."""
 
-    def row_by_type(self, items: Ints) -> tuple[Ints, Measured] | None:
+    def losses_by_type(self, items: Ints) -> tuple[Ints, Measured] | None:
         """The question of each type, and what was published for each question, as these items join."""
 
-    def rest_by_type(self) -> tuple[Ints, Measured] | None:
+    def residual_by_type(self) -> tuple[Ints, Measured] | None:
         """The number of each type's set, and what is left for the users of each set."""
 
 
@@ -62,15 +62,15 @@ class _Types:
         self.mean, self.variance = mean, variance
         self.sets = no_items(len(present))
 
-    def mixed(self, group: Ints, many: int) -> Belief:
+    def mixed(self, group: Ints, many: int) -> Posterior:
         """What is believed of each group, (groups, items): the mean over its types."""
         shares = self.weights / np.bincount(group, self.weights, many)[group]
         size = many, self.mean.shape[1]
-        result = Belief(np.zeros(size), np.zeros(size))
+        result = Posterior(np.zeros(size), np.zeros(size))
         _mix(self.mean, self.variance, group, shares, *result)
         return result
 
-    def follow(self, group: Ints, before: Belief, after: Belief) -> None:
+    def follow(self, group: Ints, before: Posterior, after: Posterior) -> None:
         """Each type changes as its group did: by the same factor; or, where that is large, by the same difference."""
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(before.mean > 1e-12, after.mean / before.mean, 0.0)
@@ -120,7 +120,7 @@ def pick_by_type(
     asked: TypedQuestions,
     present: Ints,
     shares: Floats,
-    belief: Belief,
+    posterior: Posterior,
 ) -> TypedSlates:
     """The slates of all types, greedy on what is believed with these answers.
 
@@ -128,7 +128,7 @@ def pick_by_type(
     users, of all types.
     """
     n_types, slots = len(shares), items.slots
-    types = _Types(n_types, present, shares[present] + 1e-9, belief.mean, belief.variance)
+    types = _Types(n_types, present, shares[present] + 1e-9, posterior.mean, posterior.variance)
     slates = np.full((len(present), slots), EMPTY_SLOT, dtype=np.int32)
     published: list[tuple[RunningMeans, list[int], Measured]] = []
     may = items.available
@@ -136,12 +136,12 @@ def pick_by_type(
     for left in range(slots, 0, -1):
         group, sets = types.sets
         if left == 1:
-            result = asked.rest_by_type()
+            result = asked.residual_by_type()
             before = types.mixed(group, len(sets))
             keys = [sorted(each) for each in sets]
             part = None if result is None else _of_questions(result, present, group, len(sets), shares)
-            mean, deviation = _means(picker.rests, keys, part, published)
-            types.follow(group, before, before.see(mean, deviation))
+            mean, deviation = _means(picker.residuals, keys, part, published)
+            types.follow(group, before, before.condition_on_gains(mean, deviation))
         whole = types.mixed(group, len(sets))
         for number, each in enumerate(sets):
             among = may.copy()
@@ -154,7 +154,7 @@ def pick_by_type(
             break
         by_type = np.full(n_types, EMPTY_SLOT, dtype=np.int64)
         by_type[present] = chosen
-        result = asked.row_by_type(by_type)
+        result = asked.losses_by_type(by_type)
         # Groups anew: those of one question are of one set now, but one set may come of several questions.
         question, keyed = types.sets.joining(chosen)
         types.sets = types.sets.joined_by(chosen)
@@ -162,9 +162,11 @@ def pick_by_type(
         keys = [[*sorted(each), item] for each, item in keyed]
         part = None if result is None else _of_questions(result, present, question, len(keyed), shares)
         mean, deviation = _means(picker.rows, keys, part, published)
-        lost = Belief(before.mean.ravel(), before.variance.ravel()).lose(mean.ravel(), deviation.ravel())
+        lost = Posterior(before.mean.ravel(), before.variance.ravel()).condition_on_losses(
+            mean.ravel(), deviation.ravel()
+        )
         types.follow(
-            question, before, Belief(lost.mean.reshape(mean.shape), lost.variance.reshape(mean.shape))
+            question, before, Posterior(lost.mean.reshape(mean.shape), lost.variance.reshape(mean.shape))
         )
     backfill = _stand_ins(items, slates, types.mean)
     return TypedSlates(present, slates, types.mean, backfill, places, published)
@@ -193,7 +195,7 @@ def _means(
     return means.would_be_each(keys, found)
 
 
-def _chosen(items: ItemAvailability, slates: Items, types: _Types, group: Ints, whole: Belief) -> Ints:
+def _chosen(items: ItemAvailability, slates: Items, types: _Types, group: Ints, whole: Posterior) -> Ints:
     """The next item of each type, put into its slate."""
     first = np.unique(group, return_index=True)[1]  # a type of each group: they have the same set
     common = items.pick_each(whole.mean, slates[first])[group]

@@ -84,7 +84,7 @@ def fit(cells: Cells, common: Floats) -> Floats:
     return result
 
 
-def believed(cells: Cells, common: Floats) -> tuple[Floats, Floats]:
+def cell_posterior(cells: Cells, common: Floats) -> tuple[Floats, Floats]:
     """(values, items): means and variances of what cells really are."""
     mean, variance = np.empty_like(cells.rates), np.empty_like(cells.rates)
     likely = np.flatnonzero(common > RARE)

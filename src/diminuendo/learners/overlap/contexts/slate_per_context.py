@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.menu import Menu, SlateByType
-from diminuendo.learners.overlap.belief import Belief, of_singles
 from diminuendo.learners.overlap.contexts.columns import ColumnMeans, ColumnView
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
 from diminuendo.learners.overlap.contexts.pick import STAND_INS, TypedQuestions, TypedSlates, pick_by_type
-from diminuendo.learners.overlap.contexts.shares import open_sizes, shared_focus, trial_shares
-from diminuendo.learners.overlap.focus import Standing, singles_share
-from diminuendo.learners.overlap.global_slate import GlobalSlate, Occasion
-from diminuendo.learners.overlap.pick import Around, Picked
+from diminuendo.learners.overlap.contexts.shares import open_sizes, shared_query_weights, trial_shares
+from diminuendo.learners.overlap.global_slate import GlobalSlate, ReleaseContext
+from diminuendo.learners.overlap.pick import Picked, SwapQuery
+from diminuendo.learners.overlap.posterior import Posterior, from_singletons
+from diminuendo.learners.overlap.query_weights import Standing, singletons_share
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.learners.overlap.stored import UsersMemory
@@ -115,9 +115,9 @@ class SlatePerContext:
 
     # A release.
 
-    def begin(self, occasion: Occasion) -> Callable[[], Chosen]:
+    def begin(self, release_context: ReleaseContext) -> Callable[[], Chosen]:
         """A chain for each type, or, where all are shown the same, perhaps around that slate; with cells."""
-        number, first, users, *_ = occasion
+        number, first, users, *_ = release_context
         evidence = [column.evidence for column in self.columns]
         shares = self._counts.shares_since(first, number, users)
         sizes = [
@@ -125,44 +125,50 @@ class SlatePerContext:
             for column in range(len(self.columns))
         ]
         trial = trial_shares(evidence, float(self._known[0]), sizes, self._plan.nu)
-        focus, private = self.common.focus, self._counts.contexts.private
-        before, same = self._memory.asked_around(number), all(each.weight == 0 for each in evidence)
-        if before if before is not None else same and self.common.settled(occasion):
-            weights = focus.of_around(users).weights
-            shared = shared_focus(weights, evidence, trial, singles=0.5, private=private, around=True)
-            asked, cells = self._memory.begin_around_by_type(number, first, self.common.slate, shared)
-            return partial(self._around, asked, cells, occasion)
-        singles = singles_share(focus.wishes, self._plan.nu, open_sizes(evidence, sizes, users))
-        weights = focus.weights.copy()
-        shared = shared_focus(weights, evidence, trial, singles=singles, private=private, around=False)
+        query_weights, private = self.common.query_weights, self._counts.contexts.private
+        before, same = self._memory.was_swap(number), all(each.weight == 0 for each in evidence)
+        if before if before is not None else same and self.common.settled(release_context):
+            weights = query_weights.for_swap(users).weights
+            shared = shared_query_weights(
+                weights, evidence, trial, singletons=0.5, private=private, swap=True
+            )
+            asked, cells = self._memory.begin_swap_by_type(number, first, self.common.slate, shared)
+            return partial(self._swap, asked, cells, release_context)
+        singletons = singletons_share(query_weights.wishes, self._plan.nu, open_sizes(evidence, sizes, users))
+        weights = query_weights.weights.copy()
+        shared = shared_query_weights(
+            weights, evidence, trial, singletons=singletons, private=private, swap=False
+        )
         questions, cells = self._memory.begin_by_type(number, first, shared)
-        return partial(self._chains, questions, cells, occasion)
+        return partial(self._sequences, questions, cells, release_context)
 
-    def _around(self, asked: Around, cells: PublishedCells, occasion: Occasion) -> Chosen:
-        looked, _ = self._look(cells, None, occasion)
+    def _swap(self, asked: SwapQuery, cells: PublishedCells, release_context: ReleaseContext) -> Chosen:
+        looked, _ = self._look(cells, None, release_context)
         return Chosen(looked, self.common.picker.improved(asked), None, float(self._known[0]))
 
-    def _chains(self, asked: TypedQuestions, cells: PublishedCells, occasion: Occasion) -> Chosen:
+    def _sequences(
+        self, asked: TypedQuestions, cells: PublishedCells, release_context: ReleaseContext
+    ) -> Chosen:
         asked.begin()
-        singles = asked.singles()
-        looked, (whole, known) = self._look(cells, singles, occasion)
+        singletons = asked.singletons()
+        looked, (whole, known) = self._look(cells, singletons, release_context)
         if all(view.evidence.weight == 0 for view in looked.views):
             return Chosen(looked, self.common.picker.slate(asked), None, known)
         present, picker = self._counts.present(), self.common.picker
-        mean, variance = self._believed(looked.views, whole, present)
-        result = pick_by_type(self._items, picker, asked, present, looked.shares, Belief(mean, variance))
+        mean, variance = self._type_posteriors(looked.views, whole, present)
+        result = pick_by_type(self._items, picker, asked, present, looked.shares, Posterior(mean, variance))
         wanted = np.maximum(whole.mean, 0.0) + np.sqrt(whole.variance)
         standing = _standing(
-            result.places, wanted, result.slates, float(picker.worth.would_be([0], singles)[0].sum())
+            result.places, wanted, result.slates, float(picker.worth.would_be([0], singletons)[0].sum())
         )
-        new = [(picker.worth, [0], singles), *result.published]
+        new = [(picker.worth, [0], singletons), *result.published]
         nobody = int(np.flatnonzero(present == 0)[0])
         common = Picked(result.slates[nobody], [], result.gains[nobody], new, standing)
         return Chosen(looked, common, result, known)
 
     def _look(
-        self, release: PublishedCells, singles: Measured | None, occasion: Occasion
-    ) -> tuple[Looked, tuple[Belief, float]]:
+        self, release: PublishedCells, singletons: Measured | None, release_context: ReleaseContext
+    ) -> tuple[Looked, tuple[Posterior, float]]:
         """What is believed of everybody, and how well that is known; and of the values of columns."""
         counts, counted = (
             self._counts.with_counts(release.counts),
@@ -171,8 +177,8 @@ class SlatePerContext:
         shares = release.type_shares(counts)
         columns, together = self._with_cells(release, shares)
         worth = self.common.picker.worth
-        (mean,), (deviation,) = worth.would_be([0], *together, *([] if singles is None else [singles]))
-        whole = of_singles(mean, deviation)
+        (mean,), (deviation,) = worth.would_be([0], *together, *([] if singletons is None else [singletons]))
+        whole = from_singletons(mean, deviation)
         best = int(np.argmax(whole.mean))
         known = min(1.0, max(0.0, float(whole.mean[best])) / (KNOWN * float(deviation[best])))
         views = list[ColumnView]()
@@ -187,11 +193,11 @@ class SlatePerContext:
                 column.look(
                     centres,
                     whole,
-                    occasion.users,
+                    release_context.users,
                     self._items.slots,
                     np.maximum(mine, 0.0),
                     surely=SURE * apart,
-                    opens=known >= 1.0 and occasion.users >= OPENS_AFTER * self._plan.nu,
+                    opens=known >= 1.0 and release_context.users >= OPENS_AFTER * self._plan.nu,
                 )
             )
         published = [(worth, [0], each) for each in together]
@@ -212,7 +218,9 @@ class SlatePerContext:
             columns.append(column)
         return columns, together
 
-    def _believed(self, views: list[ColumnView], whole: Belief, present: Ints) -> tuple[Floats, Floats]:
+    def _type_posteriors(
+        self, views: list[ColumnView], whole: Posterior, present: Ints
+    ) -> tuple[Floats, Floats]:
         """(types, items): what is believed of each type that is present."""
         mean = np.tile(whole.mean, (len(present), 1))
         variance = np.tile(whole.variance, (len(present), 1))
@@ -223,7 +231,7 @@ class SlatePerContext:
                 variance[known] = np.maximum(variance[known], view.variances[values[known]])
         return mean, variance
 
-    def take(self, picked: Chosen, occasion: Occasion, new: NDArray[np.bool_]) -> None:
+    def take(self, picked: Chosen, release_context: ReleaseContext, new: NDArray[np.bool_]) -> None:
         """Go on from what was published, and show the slates."""
         looked = picked.looked
         for mine, theirs, view in zip(self.columns, looked.columns, looked.views, strict=True):
@@ -234,7 +242,7 @@ class SlatePerContext:
         for means, key, result in looked.published:
             means.add(key, result)
         self._known[0] = picked.known
-        self.common.take(picked.common, occasion, new)
+        self.common.take(picked.common, release_context, new)
         self.slates[:] = self.common.slate
         self.backfill[:] = EMPTY_SLOT
         if picked.by_type is not None:
@@ -278,9 +286,13 @@ class SlatePerContext:
     @property
     def arrays(self) -> tuple[Any, Any, Any]:
         """Slates, what was learned, and what the next release pays attention to."""
-        slate, learned, focus = self.common.arrays
+        slate, learned, query_weights = self.common.arrays
         columns = tuple(column.arrays for column in self.columns)
-        return slate, (learned, self.slates, self.backfill, self._known, columns, self._counts.arrays), focus
+        return (
+            slate,
+            (learned, self.slates, self.backfill, self._known, columns, self._counts.arrays),
+            query_weights,
+        )
 
     def sound(self) -> bool:
         """Whether these numbers, as read from a snapshot, can have come about."""

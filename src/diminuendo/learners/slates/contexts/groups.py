@@ -87,10 +87,10 @@ class Group:
         hidden = (
             told if alone else np.ones_like(told)
         )  # else she could not be in other cells, whatever her context
-        deck = self._deck(block, share, rounds_left, rng)
+        assigned = self._deck(block, share, rounds_left, rng)
         self.users += int(block.sizes.sum())
         planner.forget_leader()
-        return GroupBlock(number, block, deck, parts, told, hidden & self.private), leading
+        return GroupBlock(number, block, assigned, parts, told, hidden & self.private), leading
 
     def _row_to_tell(self, block: SlateBlock, wanted: int) -> int | None:
         """The leading slate, if it is shown to enough users; where none is, one that is added, now and then."""
@@ -116,9 +116,9 @@ class Group:
         """As many rounds for each slate as bring the users it is for, about; shuffled."""
         each = min(1 / share, max(1.0, LONGEST * rounds_left / int(block.sizes.sum())))
         rounds = np.maximum(1, np.rint(block.sizes * each)).astype(np.int64)
-        deck = np.repeat(np.arange(len(rounds), dtype=np.int32), rounds)
-        rng.shuffle(deck)
-        return deck
+        assigned = np.repeat(np.arange(len(rounds), dtype=np.int32), rounds)
+        rng.shuffle(assigned)
+        return assigned
 
     def _wanted(self, shares: Floats) -> int:
         """To how many users a slate is shown in order to tell segments apart; 0 where there is nothing to tell."""

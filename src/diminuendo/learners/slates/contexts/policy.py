@@ -34,10 +34,10 @@ from diminuendo.learners.slates.contexts.blocks import (
     opened_from,
     unpacked,
 )
-from diminuendo.learners.slates.contexts.coming import Coming
+from diminuendo.learners.slates.contexts.group_sizes import estimate_group_sizes
 from diminuendo.learners.slates.contexts.groups import Group
 from diminuendo.learners.slates.contexts.menu import SlatesByGroup
-from diminuendo.learners.slates.contexts.understood import understood
+from diminuendo.learners.slates.contexts.segments import SegmentShares
 from diminuendo.learners.slates.planner import NO_LEADER, SlatePlanner, nobody_leads
 from diminuendo.learners.slates.questions import KnownBeforehand, Noise, Questions
 from diminuendo.learners.slates.rewards import new_signal, take_stock
@@ -68,16 +68,16 @@ class GroupedSlatePolicy(MenuPolicy):
         self.proof = "docs/maths/contexts-counts.md, Theorem " + ("B4" if self._private else "B3")
         self._counts, self._questions, self._builder = counts, questions, SlateBuilder(known.items)
         self.items, self._known = known.items, known
-        self.coming = Coming(frame.contexts)
+        self.segment_shares = SegmentShares(frame.contexts)
         self.groups = [Group(self._planner(hidden=False), self._private)]
         self.signal = new_signal(self.groups[0].planner, known.horizon)
-        self.group_of: Ints = np.zeros(self.coming.n_segments, dtype=np.int64)
+        self.group_of: Ints = np.zeros(self.segment_shares.n_segments, dtype=np.int64)
         """The group of each segment."""
         self._blocks: list[OpenGroupBlock] = []  # each has its lot of cells, in the same order
         # Of a release that was begun: the place of its block, what was published, and of how many users.
         self._published: tuple[int, Floats, Ints] | None = None
         self._shown: dict[int, OpenGroupBlock] = {}  # by group, the block that is shown, or was shown last
-        self._deal()
+        self._update_menu()
 
     def _planner(self, hidden: bool) -> SlatePlanner:
         frame, questions = self.frame, self._questions
@@ -110,7 +110,7 @@ class GroupedSlatePolicy(MenuPolicy):
         return self._chooser
 
     def _menu(self, first: int, end: int, slates: Items, decks: Items, chances: Floats) -> SlatesByGroup:
-        frame, groups = self.frame, self.group_of[self.coming.segment_of]
+        frame, groups = self.frame, self.group_of[self.segment_shares.segment_of]
         sizes = frame.n_items, frame.slots, first, end, frame.public.passed
         ranked = [self.items.ranking(group.planner.posterior.appeals) for group in self.groups]
         rankings = [each for each in ranked if each is not None]
@@ -119,7 +119,7 @@ class GroupedSlatePolicy(MenuPolicy):
             lists=self.items.lists_for_exclusions(), rankings=np.stack(rankings) if rankings else None,
         )  # fmt: skip
 
-    def _deal(self) -> None:
+    def _update_menu(self) -> None:
         """Make the menu of the rounds that all groups have decks for."""
         first, none = self.frame.rounds, np.zeros((0, self.frame.slots), dtype=np.int32)
         end, rows, slates, decks, chances = max(first, self._end()), 0, [none], [], []
@@ -130,7 +130,7 @@ class GroupedSlatePolicy(MenuPolicy):
                 chances.append(np.full(end - first, np.nan))
                 continue
             here = slice(first - shown.first, end - shown.first)
-            decks.append(shown.plan.deck[here] + np.int32(rows))
+            decks.append(shown.plan.assigned[here] + np.int32(rows))
             chances.append(shown.chances[here] if not self._private else decks[-1])
             slates.append(shown.plan.block.slates)
             rows += len(slates[-1])
@@ -146,8 +146,8 @@ class GroupedSlatePolicy(MenuPolicy):
         """Count public contexts: of how many users something is published. Nobody counts private ones."""
         if self._private:
             return
-        segments = self.coming.segment_of[types]
-        self.coming.saw(segments)
+        segments = self.segment_shares.segment_of[types]
+        self.segment_shares.saw(segments)
         for block in reversed(self._blocks):
             counts = block.came(first, segments, counts)
 
@@ -171,7 +171,7 @@ class GroupedSlatePolicy(MenuPolicy):
                 self._blocks[place] = cut = block.until(rounds)
                 if self._shown.get(block.plan.group) is block:
                     self._shown[block.plan.group] = cut
-        self._deal()
+        self._update_menu()
 
     # The door: a block's counts are paid for, drawn once and durable before they are seen, and then forgotten.
 
@@ -218,8 +218,10 @@ class GroupedSlatePolicy(MenuPolicy):
         noisy = [
             self._scale(each) if self._counts.noisy else 0.0 for each in plan.sensitivity[plan.starts[:-1]]
         ]
-        answers = opened.expected(frame.silent_rounds(opened.first, opened.end), self.coming, users)
-        result = understood(opened, plan.split(published), users, np.array(noisy), self.coming, frame)
+        answers = opened.expected(frame.silent_rounds(opened.first, opened.end), self.segment_shares, users)
+        result = estimate_group_sizes(
+            opened, plan.split(published), users, np.array(noisy), self.segment_shares, frame
+        )
         drifted = group.add(opened, *result)
         total, many = float(sum(each.sum() for each in result[0])), round(float(answers.sum()))
         # A group that was split off begins with random slates, and nothing leads there.
@@ -236,7 +238,7 @@ class GroupedSlatePolicy(MenuPolicy):
 
     def _plan(self, rng: np.random.Generator) -> tuple[GroupBlock, Floats]:
         """The next block of the first group that has nothing to show; it is split first, if that is due."""
-        shares, rounds = self.coming.shares(), self.frame.rounds
+        shares, rounds = self.segment_shares.shares(), self.frame.rounds
         left = (self._horizon if self._known.horizon else self.groups[0].planner.expected(rounds)) - rounds
         number = self._waiting()
         if self.groups[number].differs():
@@ -307,7 +309,7 @@ class GroupedSlatePolicy(MenuPolicy):
         with frame.guard.learning():  # each block has its cells
             self._counts.open(plan.sensitivity)
             self._blocks, self._shown = blocks, shown
-            self._deal()
+            self._update_menu()
 
     def fill(self, row: Items) -> bool:
         """The leading slate of her group's last block; where none leads, its first; before there is one, any items."""
@@ -319,7 +321,7 @@ class GroupedSlatePolicy(MenuPolicy):
 
     def filler(self, kind: int = 0) -> Items:
         """What somebody of the type `kind` is shown where no round of a deck can be had."""
-        group = int(self.group_of[self.coming.segment_of[kind]])
+        group = int(self.group_of[self.segment_shares.segment_of[kind]])
         shown, builder = self._shown.get(group, self._shown.get(0)), self._builder
         if shown is None:
             return builder.any_slate()
@@ -334,15 +336,18 @@ class GroupedSlatePolicy(MenuPolicy):
         Nor has she if she excludes something and was shown another slate: her place in the deck is used up.
         """
         decisions, exclusions = self.frame.decisions, self.frame.exclusions
-        number, segment = decisions.round_at(place), int(self.coming.segment_of[decisions.types[place]])
-        for lot in reversed(
+        number, segment = (
+            decisions.round_at(place),
+            int(self.segment_shares.segment_of[decisions.types[place]]),
+        )
+        for histogram in reversed(
             range(len(self._blocks))
         ):  # the last one that was opened for her: nobody is in two
-            block = self._blocks[lot]
+            block = self._blocks[histogram]
             row = block.row_of(number, segment)
             if row is not None:
                 if not exclusions or (decisions.rows[place] == block.plan.block.slates[row]).all():
-                    block.add_one(self._counts, lot, self._questions, row, segment, answer)
+                    block.add_one(self._counts, histogram, self._questions, row, segment, answer)
                 return
 
     def replay(self, users: Users, slates: Items, done: int) -> int:
@@ -351,16 +356,16 @@ class GroupedSlatePolicy(MenuPolicy):
         ends = [frame.published_at(block.end) or self._end() for block in self._blocks]
         stop = min(len(users), done + min(self._end(), *ends) - frame.rounds)
         self.draw_rows(slates[done:stop])
-        segments = self.coming.segment_of[frame.coming[: stop - done]]
+        segments = self.segment_shares.segment_of[frame.coming[: stop - done]]
         heard = np.ones(stop - done, dtype=np.bool_) if frame.heard is None else frame.heard[: stop - done]
         answers = self._questions.answers(users, done, slates[done:stop])
-        for lot, block in enumerate(self._blocks):
+        for histogram, block in enumerate(self._blocks):
             if self._shown.get(block.plan.group) is block and block.end > frame.rounds:
                 hers = heard & (self.group_of[segments] == block.plan.group)
                 if frame.exclusions:
-                    deck = block.plan.deck[frame.rounds - block.first :][: stop - done]
-                    hers &= (slates[done:stop] == block.plan.block.slates[deck]).all(axis=1)
-                block.add_all(self._counts, lot, self._questions, frame.rounds, segments, answers, hers)
+                    assigned = block.plan.assigned[frame.rounds - block.first :][: stop - done]
+                    hers &= (slates[done:stop] == block.plan.block.slates[assigned]).all(axis=1)
+                block.add_all(self._counts, histogram, self._questions, frame.rounds, segments, answers, hers)
         return stop
 
     # What a snapshot holds. The names are those of a format.
@@ -378,7 +383,7 @@ class GroupedSlatePolicy(MenuPolicy):
         if self._published is not None:
             raise InvalidInput("A release is under way; call choose() again before a snapshot.")
         result = {"group_of": self.group_of, "health": self.signal.array}
-        result |= {**self.coming.arrays(), **self.items.changed()}
+        result |= {**self.segment_shares.arrays(), **self.items.changed()}
         result |= {f"counts.{name}": part for name, part in self._counts.arrays().items()}
         for number, group in enumerate(self.groups):
             result |= {f"group.{number}.{name}": part for name, part in group.arrays().items()}
@@ -390,7 +395,7 @@ class GroupedSlatePolicy(MenuPolicy):
         """Go on with the open blocks and the groups."""
         self.items.take_changed(found)
         self.signal.take(found.pop("health", None))
-        self.coming.take(found)
+        self.segment_shares.take(found)
         counts = _snapshots.taken(found, "counts")
         self.group_of = found.pop("group_of")
         while group := _snapshots.taken(found, f"group.{len(self.groups) - 1}"):
@@ -405,4 +410,4 @@ class GroupedSlatePolicy(MenuPolicy):
         if found:
             raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")
         self._counts.take(counts)
-        self._deal()
+        self._update_menu()

@@ -11,12 +11,17 @@ import numpy as np
 
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.slates.contexts.blocks import GroupBlock, OpenGroupBlock
-from diminuendo.learners.slates.contexts.coming import Coming
+from diminuendo.learners.slates.contexts.segments import SegmentShares
 from diminuendo.types import Floats, Ints
 
 
-def understood(
-    opened: OpenGroupBlock, published: list[Floats], users: Ints, noisy: Floats, coming: Coming, frame: Frame
+def estimate_group_sizes(
+    opened: OpenGroupBlock,
+    published: list[Floats],
+    users: Ints,
+    noisy: Floats,
+    segment_shares: SegmentShares,
+    frame: Frame,
 ) -> tuple[list[Floats], Floats, Floats, Floats]:
     """What was published of each slate and part; of how many users, how sure that is; and the scale of noise.
 
@@ -26,9 +31,9 @@ def understood(
     plan, response_rate = opened.plan, frame.feedback_window.response_rate
     counted = users.reshape(len(plan.told), plan.n_parts).astype(np.float64)
     unsure = np.zeros_like(counted)
-    if not coming.private:
+    if not segment_shares.private:
         return published, np.where(plan.told[:, None], counted, 0) + _whole(plan, counted), unsure, noisy
-    rounds, shares = opened.rounds_of(frame.silent_rounds(opened.first, opened.end)), coming.shares()
+    rounds, shares = opened.rounds_of(frame.silent_rounds(opened.first, opened.end)), segment_shares.shares()
     part_shares = np.bincount(plan.parts[plan.parts >= 0], shares[plan.parts >= 0], plan.n_parts)
     counted[:] = 0.0
     for row, numbers in enumerate(published):
@@ -46,7 +51,7 @@ def understood(
         for part in range(len(said)):
             whose = np.flatnonzero(plan.parts == part)
             if len(whose) == 1 and (plan.told[row] or plan.n_parts == 1):
-                coming.published(int(whose[0]), float(said[part]), float(rounds[row]), noise)
+                segment_shares.published(int(whose[0]), float(said[part]), float(rounds[row]), noise)
     spoken = [
         numbers[:, :-1] if hidden else numbers for numbers, hidden in zip(published, plan.hidden, strict=True)
     ]

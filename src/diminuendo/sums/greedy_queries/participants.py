@@ -3,7 +3,7 @@
 A query is a function of users' rows and of public facts alone: weights of batches, factors of items, and the chain so
 far. Sums are whole numbers, so they are exact in any order: whichever way users are split into blocks, in whatever
 process a block is queried, and however often a query is computed again, the same is published, bit for bit. Noise and
-the ledger know nothing of blocks (release.py, around.py, cells.py).
+the ledger know nothing of blocks (release.py, swap.py, cells.py).
 
 What is left of users along a chain is remembered between two queries, in 16 bits an entry where ticks fit. It is a
 memo: any other chain is walked from its start. A query goes to those whom an item moves.
@@ -19,28 +19,28 @@ from numpy.typing import NDArray
 
 from diminuendo._numba import kernel
 from diminuendo.errors import refuse_copies
-from diminuendo.sums.chains.focus import clip_focused
-from diminuendo.sums.chains.users.answers import Answers, Moved, Walk
-from diminuendo.sums.chains.users.around_sums import EASE, add_around
 from diminuendo.sums.clip import Clip
+from diminuendo.sums.greedy_queries.answers import Answers, Moved, Walk
+from diminuendo.sums.greedy_queries.query_weights import clip_weighted
+from diminuendo.sums.greedy_queries.swap_sums import EASE, add_swap
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
-Chain = tuple[Ints, ...]
+Prefix = tuple[Ints, ...]
 """Step by step the item that joined the chain of each type; EMPTY_SLOT: none."""
 
 
 class Participants(Protocol):
     """The users of one release as they were when it began. Every result is a sum over users, without noise."""
 
-    def sums(self, chain: Chain, whose: Ints, many: int) -> Ints:
+    def sums(self, prefix: Prefix, whose: Ints, many: int) -> Ints:
         """(many, items): what is left after a chain, at first the singles; `whose`: the row of each type, -1: none."""
         ...
 
-    def row(self, chain: Chain, joining: Ints, questions: Ints, many: int) -> Ints:
+    def losses(self, prefix: Prefix, joining: Ints, questions: Ints, many: int) -> Ints:
         """(many, items): what is lost as one more item joins the chain of each type, in the row of its question."""
         ...
 
-    def around(self, slate: Ints) -> Ints:
+    def swap(self, slate: Ints) -> Ints:
         """(1 + slots, items): what is said around a slate."""
         ...
 
@@ -49,7 +49,7 @@ class Participants(Protocol):
         ...
 
 
-class ChainWalk:
+class PrefixWalk:
     """Users who lie side by side; each method adds to a total. `begin`: gives a walk from the empty slate on."""
 
     __getstate__ = refuse_copies
@@ -60,16 +60,16 @@ class ChainWalk:
         self._next: tuple[bytes, list[tuple[Moved, NDArray[Any]]]] | None = None
 
     def __repr__(self) -> str:
-        return "<ChainWalk>"
+        return "<PrefixWalk>"
 
-    def add_left(self, chain: Chain, whose: Ints, total: Ints) -> None:
+    def add_left(self, prefix: Prefix, whose: Ints, total: Ints) -> None:
         """What is left of everybody after a chain."""
-        self._go_along(chain)
+        self._go_along(prefix)
         add_left(self._users, self._left, whose, total)
 
-    def add_lost(self, chain: Chain, joining: Ints, questions: Ints, total: Ints) -> None:
+    def add_lost(self, prefix: Prefix, joining: Ints, questions: Ints, total: Ints) -> None:
         """What everybody loses as one more item joins a chain."""
-        self._go_along(chain)
+        self._go_along(prefix)
         users = self._users
         for moved, after in self._step(joining):
             who = moved.who
@@ -77,30 +77,30 @@ class ChainWalk:
             whose = questions[users.types[who]]
             add_losses(starts, items, before, after, users.weights[who], whose, total)
 
-    def add_around(self, slate: Ints, total: Ints) -> None:
+    def add_swap(self, slate: Ints, total: Ints) -> None:
         """What everybody says around a slate, each user clipped as one vector."""
         place = np.full(len(self._factors), -1, dtype=np.int64)
         shown = np.flatnonzero(slate != EMPTY_SLOT)
         place[slate[shown]] = shown
         rule, ease = self._clip.rule, EASE * self._clip.bound
-        for who, gains in self._begin().around(slate.tolist()):
+        for who, gains in self._begin().swap(slate.tolist()):
             some = _only(self._users, who)
             most = len(total) * int(np.diff(some.starts).max(initial=0))
             room = np.empty(most), np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
-            add_around(rule, some, gains, self._factors, place, ease, *room, total.reshape(-1))
+            add_swap(rule, some, gains, self._factors, place, ease, *room, total.reshape(-1))
 
     def add_counts(self, of_type: Ints, unit: int, total: Ints) -> None:
         """How often each value is there."""
         count_values(of_type[self._users.types], self._users.weights, unit, total)
 
-    def _go_along(self, chain: Chain) -> None:
+    def _go_along(self, prefix: Prefix) -> None:
         """Come to the end of this chain: from where users are, if it goes on from there."""
-        wanted = [joining.tobytes() for joining in chain]
+        wanted = [joining.tobytes() for joining in prefix]
         if self._steps is None or wanted[: len(self._steps)] != self._steps:
             self._walk, self._next = self._begin(), None
             self._left, self._scales = clipped(self._users, self._clip, self._factors)
             self._steps = []
-        for joining in chain[len(self._steps) :]:
+        for joining in prefix[len(self._steps) :]:
             for moved, after in self._step(joining):
                 rolled_back(self._users.starts, moved.who, after, self._left)
                 self._walk.join(moved.further)
@@ -132,7 +132,7 @@ def clipped(users: Answers, clip: Clip, factors: Floats) -> tuple[NDArray[Any], 
     size, longest = users.starts[-1] - users.starts[0], int(np.diff(users.starts).max(initial=0))
     ticks, scales = np.zeros(size, dtype=kind), np.empty(len(users.weights))
     room = np.empty(longest), np.empty(longest, dtype=np.int64)
-    clip_focused(clip.rule, users.starts, users.items, users.values, factors, *room, ticks, scales)
+    clip_weighted(clip.rule, users.starts, users.items, users.values, factors, *room, ticks, scales)
     return ticks, scales
 
 

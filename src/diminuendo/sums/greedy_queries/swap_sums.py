@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from diminuendo._numba import inline, kernel
-from diminuendo.sums.chains.users.answers import Answers
 from diminuendo.sums.clip import Rule, clip_row
+from diminuendo.sums.greedy_queries.answers import Answers
 from diminuendo.types import Floats, Ints
 
 EASE = 1.4
@@ -15,7 +15,7 @@ the slate serves her already."""
 
 
 @kernel
-def add_around(
+def add_swap(
     rule: Rule,
     users: Answers,
     gains: Floats,

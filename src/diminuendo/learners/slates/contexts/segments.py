@@ -34,7 +34,7 @@ def segments_of(contexts: Contexts) -> Ints:
     return result
 
 
-class Coming:
+class SegmentShares:
     """How often users of each segment come, as far as it is public."""
 
     def __init__(self, contexts: Contexts) -> None:

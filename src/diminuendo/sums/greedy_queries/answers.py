@@ -52,7 +52,7 @@ class Walk(Protocol):
         """Some have come so far (see Moved)."""
         ...
 
-    def around(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
+    def swap(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
         """Everybody once, some after the others: their places, and (parts, entries), what theirs would add around a
         slate. There is but one part, the whole slate, where it is the same without any of its items."""
         ...

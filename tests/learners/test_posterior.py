@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from diminuendo.learners.overlap import belief as belief_file
-from diminuendo.learners.overlap.belief import SHARES, SPREADS, TILE, Belief, of_singles
+from diminuendo.learners.overlap import posterior as belief_file
+from diminuendo.learners.overlap.posterior import SHARES, SPREADS, TILE, Posterior, from_singletons
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans, units_since
 from tests.kit.statistics import ALPHA
-from tests.learners import plain_belief
+from tests.learners import plain_posterior
 
 ITEMS = 400
 SINCE = np.zeros(ITEMS, dtype=np.int64)
@@ -30,15 +30,15 @@ def errors(seeds: range, noise: float) -> np.ndarray:
         random = np.random.default_rng(seed)
         worth, lost = market(random)
         deviation = np.full(ITEMS, noise)
-        singles, row, rest = (
+        singletons, row, rest = (
             truth + noise * random.normal(size=ITEMS) for truth in (worth, lost, worth - lost)
         )
-        first = of_singles(singles, deviation)
-        second = first.lose(row, deviation)
-        third = second.see(rest, deviation)
+        first = from_singletons(singletons, deviation)
+        second = first.condition_on_losses(row, deviation)
+        third = second.condition_on_gains(rest, deviation)
         pairs = (
-            (first.mean - worth, singles - worth),
-            (second.mean - (worth - lost), singles - row - (worth - lost)),
+            (first.mean - worth, singletons - worth),
+            (second.mean - (worth - lost), singletons - row - (worth - lost)),
             (third.mean - (worth - lost), rest - (worth - lost)),
         )
         result.append([[float((error**2).mean()) for error in pair] for pair in pairs])
@@ -57,11 +57,11 @@ def test_with_little_noise_beliefs_are_what_was_measured() -> None:
     random = np.random.default_rng(1)
     worth, lost = market(random)
     small = np.full(ITEMS, 1e-6)
-    first = of_singles(worth, small)
+    first = from_singletons(worth, small)
     np.testing.assert_allclose(first.mean, worth, atol=1e-5)
-    second = first.lose(lost, small)
+    second = first.condition_on_losses(lost, small)
     np.testing.assert_allclose(second.mean, worth - lost, atol=1e-5)
-    np.testing.assert_allclose(second.see(worth - lost, small).mean, worth - lost, atol=1e-5)
+    np.testing.assert_allclose(second.condition_on_gains(worth - lost, small).mean, worth - lost, atol=1e-5)
 
 
 def test_variances_are_those_of_the_errors() -> None:
@@ -71,10 +71,10 @@ def test_variances_are_those_of_the_errors() -> None:
         random = np.random.default_rng(seed)
         worth, lost = market(random)
         deviation = np.full(ITEMS, noise)
-        first = of_singles(worth + noise * random.normal(size=ITEMS), deviation)
-        second = first.lose(lost + noise * random.normal(size=ITEMS), deviation)
-        for belief, truth in ((first, worth), (second, worth - lost)):
-            ratios.append(float(((belief.mean - truth) ** 2).sum() / belief.variance.sum()))
+        first = from_singletons(worth + noise * random.normal(size=ITEMS), deviation)
+        second = first.condition_on_losses(lost + noise * random.normal(size=ITEMS), deviation)
+        for posterior, truth in ((first, worth), (second, worth - lost)):
+            ratios.append(float(((posterior.mean - truth) ** 2).sum() / posterior.variance.sum()))
     assert 0.8 < np.mean(ratios[::2]) < 1.25
     assert 0.8 < np.mean(ratios[1::2]) < 1.25
 
@@ -84,13 +84,13 @@ def test_what_was_not_measured_is_taken_for_what_is_usual() -> None:
     worth = np.full(ITEMS, 5.0)
     known = noise.copy()
     known[7] = np.inf
-    after = of_singles(worth, noise).lose(np.full(ITEMS, 0.45 * 5.0), known)
+    after = from_singletons(worth, noise).condition_on_losses(np.full(ITEMS, 0.45 * 5.0), known)
     assert after.mean[0] == pytest.approx(0.55 * 5.0, abs=0.05)
     assert after.mean[7] == pytest.approx(0.55 * 5.0, abs=0.3), "as everybody else"
     assert after.variance[7] > 100 * after.variance[0]
-    nothing = of_singles(worth, np.full(ITEMS, np.inf))
+    nothing = from_singletons(worth, np.full(ITEMS, np.inf))
     assert (nothing.mean == 0).all()
-    same = Belief(worth, noise).lose(worth, np.full(ITEMS, np.inf))
+    same = Posterior(worth, noise).condition_on_losses(worth, np.full(ITEMS, np.inf))
     np.testing.assert_array_equal(same.mean, worth)
 
 
@@ -144,13 +144,19 @@ def test_compiled_beliefs_are_the_plain_ones(items: int) -> None:
     deviation = np.where(random.random(items) < 0.1, np.inf, random.uniform(0.01, 2.0, size=items))
     deviation[0] = 0.5
     worth = 10.0 * random.random(items) ** 4
-    singles, row = (scale * worth + random.normal(size=items) for scale in (1.0, 0.4))
-    first, plain = of_singles(singles, deviation), plain_belief.of_singles(singles, deviation)
+    singletons, row = (scale * worth + random.normal(size=items) for scale in (1.0, 0.4))
+    first, plain = (
+        from_singletons(singletons, deviation),
+        plain_posterior.from_singletons(singletons, deviation),
+    )
     errs = 1e3 * items * np.finfo(float).eps
-    scale = float(np.abs(singles).max()) ** 2
+    scale = float(np.abs(singletons).max()) ** 2
     for result, expected in (
         (first, plain),
-        (first.lose(row, deviation), plain_belief.lose(*first, row, deviation)),
+        (
+            first.condition_on_losses(row, deviation),
+            plain_posterior.condition_on_losses(*first, row, deviation),
+        ),
     ):
         np.testing.assert_allclose(result.mean, expected[0], rtol=errs, atol=errs)
         np.testing.assert_allclose(result.variance, expected[1], rtol=errs, atol=errs * scale)
@@ -167,9 +173,9 @@ def test_among_very_many_items_a_part_says_nearly_how_common_parts_are(
     )
     noise = np.full(items, 0.03)
     measured = worth + noise * random.standard_normal(items)
-    by_part = of_singles(measured, noise)
+    by_part = from_singletons(measured, noise)
     monkeypatch.setattr(belief_file, "SOME", items)
-    by_all = of_singles(measured, noise)
+    by_all = from_singletons(measured, noise)
     assert (np.abs(by_part.mean - by_all.mean) <= 0.1 * np.sqrt(by_all.variance) + 1e-4).all()
     assert (by_part.mean != by_all.mean).any()
 

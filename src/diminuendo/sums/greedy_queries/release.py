@@ -12,8 +12,8 @@ from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.sums.chains.sets_by_type import no_items
-from diminuendo.sums.chains.users.participants import Chain, Participants
+from diminuendo.sums.greedy_queries.participants import Participants, Prefix
+from diminuendo.sums.greedy_queries.sets_by_type import no_items
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
 
@@ -50,7 +50,7 @@ class Joined(NamedTuple):
     """(questions, items), as published."""
 
 
-class ChainRelease:
+class GreedyRelease:
     """One release over a frozen set of users: each item's value alone, one row per item that joins, then the rest.
 
     Singles are what rows and rest add up to, user by user; rows and rest together are no longer than they are.
@@ -75,21 +75,21 @@ class ChainRelease:
         self._lost: Ints = np.zeros(len(factors), dtype=np.int64)  # by all rows so far, of everybody
         self.joined: list[Joined] = []
         """The rows that were published."""
-        self.what_is_left: Ints | None = None
+        self.residuals: Ints | None = None
         """The rest as published, (sets, items): then it is over."""
         self._sets = no_items(n_types)  # the items that have joined
         self._replayed = False  # whether rows came from before a crash; gains may have been others then
         self._begun: _Begun | None = None
 
     def __repr__(self) -> str:
-        return f"<ChainRelease {self._paid.name}, {len(self.joined)} items>"
+        return f"<GreedyRelease {self._paid.name}, {len(self.joined)} items>"
 
     @property
     def rows(self) -> list[tuple[int, Ints]]:
         """The items that have joined, and their rows as published, where there is one type."""
         return [(int(row.items[0]), row.sums[0]) for row in self.joined]
 
-    def singles(self, secret: SecretRandomness) -> Ints:
+    def singletons(self, secret: SecretRandomness) -> Ints:
         """The weighted sum of what each item is worth by itself, in ticks times weights, with noise."""
         if self.joined:
             raise InvalidInput("Singles come before the first item joins.")
@@ -104,13 +104,13 @@ class ChainRelease:
             self._whole = self._users.sums((), np.zeros(self.n_types, dtype=np.int64), 1)
         return self._whole
 
-    def row(self, item: int, secret: SecretRandomness) -> Ints:
+    def losses(self, item: int, secret: SecretRandomness) -> Ints:
         """The weighted sum of what each item loses when `item` joins the chain of everybody, with noise."""
         item = _validate.whole(item, 0, self._n_items - 1, "item")
-        result: Ints = self.row_by_type(np.full(self.n_types, item), secret)[0]
+        result: Ints = self.losses_by_type(np.full(self.n_types, item), secret)[0]
         return result
 
-    def row_by_type(self, items: Ints, secret: SecretRandomness) -> Ints:
+    def losses_by_type(self, items: Ints, secret: SecretRandomness) -> Ints:
         """(questions, items): the weighted sum of what each item loses when those of `items` join, with noise.
 
         `items`: for each type the item that joins its chain; EMPTY_SLOT: none, and users of that type are not queried.
@@ -143,11 +143,11 @@ class ChainRelease:
         return result
 
     @property
-    def _chain(self) -> Chain:
+    def _chain(self) -> Prefix:
         return tuple(row.items for row in self.joined)
 
     def _losses(self, chosen: Ints, questions: Ints, many: int) -> Ints:
-        return self._users.row(self._chain, chosen, questions, many)
+        return self._users.losses(self._chain, chosen, questions, many)
 
     def _checked(self, items: Ints) -> Ints:
         """An item for each type, at the door."""
@@ -172,12 +172,12 @@ class ChainRelease:
         """For each type the number of its set so far, and how many different ones there are."""
         return self._sets.of_type, len(self._sets.sets)
 
-    def rest(self, secret: SecretRandomness) -> Ints:
+    def residual(self, secret: SecretRandomness) -> Ints:
         """The weighted sum of what is left of each item after everybody's chain, with the noise of rows: one type."""
-        result: Ints = self.rest_by_type(secret)[0]
+        result: Ints = self.residual_by_type(secret)[0]
         return result
 
-    def rest_by_type(self, secret: SecretRandomness) -> Ints:
+    def residual_by_type(self, secret: SecretRandomness) -> Ints:
         """(sets, items): the weighted sum of what is left, for users of each set (see `sets`). Then it is over."""
         replayed = self._from_before("rest")
         many = self.sets()[1]
@@ -185,8 +185,8 @@ class ChainRelease:
             np.zeros((many, 0), dtype=np.int64) if replayed else self._rests(many)
         )  # else before the ledger is held
         so_far = np.array([len(self.joined)])
-        self.what_is_left = self._once("rest", so_far, many, lambda: total, self.sigmas[1], secret)
-        return self.what_is_left
+        self.residuals = self._once("rest", so_far, many, lambda: total, self.sigmas[1], secret)
+        return self.residuals
 
     def _rests(self, many: int) -> Ints:
         """(sets, items): what is left. The users of one set are everybody: singles without what was lost."""
@@ -196,7 +196,7 @@ class ChainRelease:
 
     def goes_on(self, rest: bool = False) -> bool:
         """Whether the next row, or the rest, can be had: after a crash only what was drawn before it."""
-        return self.what_is_left is None and self._can_be_had("rest" if rest else self._part())
+        return self.residuals is None and self._can_be_had("rest" if rest else self._part())
 
     def _can_be_had(self, part: str) -> bool:
         """Whether this part was drawn, or nothing was that it would have to agree with and is not known here."""
@@ -208,7 +208,7 @@ class ChainRelease:
 
     def _from_before(self, part: str) -> bool:
         """Whether this part, or one before it, was drawn before a crash. Refuses what cannot be had."""
-        if self.what_is_left is not None:
+        if self.residuals is not None:
             raise InvalidInput("The rest comes last, once; begin another release for more.")
         if not self._can_be_had(part):
             raise InvalidInput(

@@ -51,8 +51,8 @@ def partition(name: str, schedule: Schedule) -> str:
 
 def split_deviations(shifts: Sequence[int], sigmas: Sequence[float], share: Fraction) -> tuple[float, float]:
     """Deviations for singles and for rows at the price of `sigmas`, of which singles get that share."""
-    cost, (singles, rows) = cost_of_one(shifts, sigmas), shifts
-    return deviation_for(share * cost, singles), deviation_for((1 - share) * cost, rows)
+    cost, (singletons, rows) = cost_of_one(shifts, sigmas), shifts
+    return deviation_for(share * cost, singletons), deviation_for((1 - share) * cost, rows)
 
 
 def shared_deviations(cost: Fraction, parts: Sequence[tuple[Fraction, int]]) -> tuple[float, ...]:
@@ -72,7 +72,7 @@ AROUND = "around"
 """How the ledger's note of a release begins that asks around a slate; others ask a chain."""
 
 
-def asked_around(ledger: Ledger, name: str, number: int) -> bool | None:
+def was_swap(ledger: Ledger, name: str, number: int) -> bool | None:
     """Whether release `number` was begun before, perhaps before a crash, and asked around a slate; None: it was not."""
     about = ledger.about(f"{name}-{number:06d}")
     return None if about is None else about.startswith(AROUND)
