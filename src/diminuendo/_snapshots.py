@@ -83,7 +83,7 @@ def unpacked(written: bytes, what: str, first: int = 0) -> tuple[dict[str, Any],
             result = {name: held[name] for name in held.files}
         spec = dict(json.loads(result.pop("header").tobytes()))
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise InvalidInput(f"These bytes are not {what}: {error}") from error
+        raise InvalidInput(f"These bytes are not {what}; they cannot be read.") from error
     version = spec.pop("format", None)
     if version != FORMAT:
         raise InvalidInput(

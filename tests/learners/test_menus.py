@@ -153,9 +153,8 @@ def test_a_menu_is_read_back_as_it_was_written(name: str) -> None:
 def test_what_is_no_menu_is_refused() -> None:
     with pytest.raises(InvalidInput, match="not a menu"):
         read_menu(b"nothing")
-    learner = fresh("random")[0]
-    with pytest.raises(InvalidInput, match="Expected a menu of one of the kinds"):
-        read_menu(learner.snapshot())
+    with pytest.raises(InvalidInput, match="not a menu"):
+        read_menu(fresh("random")[0].snapshot())
 
 
 def test_every_kind_of_menu_is_shown_by_some_learner() -> None:

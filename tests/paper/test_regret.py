@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from scipy import sparse, stats
 
 from diminuendo import Learner, RandomSlates, SeededSource, Users, paper
-from diminuendo.learners import with_variants
 from diminuendo.objectives import NoisyOr
 from diminuendo.offline import ONE_MINUS_1_OVER_E, optimum
 from diminuendo.paper import bounds
@@ -98,7 +97,7 @@ LEARNERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("hard", mostly_slow(HARD, list(HARD)[:1]))
-@pytest.mark.parametrize("name", with_variants())
+@pytest.mark.parametrize("name", LEARNERS)
 def test_regret_stays_below_the_proved_bound(name: str, hard: str) -> None:
     n, k = (4, 2) if "bandit" not in name else (3, 1)
     rounds = 20_000 if "bandit" not in name else 100_000
@@ -117,7 +116,7 @@ def two_halves(n: int) -> Likes:
     return lambda random, rounds: np.asarray(random.integers(2, size=rounds)[:, None] == np.arange(n))
 
 
-BANDITS = [name for name in with_variants() if "bandit" in name]
+BANDITS = [name for name in LEARNERS if "bandit" in name]
 
 
 @pytest.mark.parametrize("name", BANDITS)
