@@ -96,10 +96,10 @@ def release(seed: int = SEED) -> dict[str, Any]:
     step("singles", result, sigmas[0], posterior, True)
     for number in range(1, SLOTS):
         joins = slate[number - 1]
-        result = asked.losses(joins, secret)
+        (result,) = asked.losses_by_type(np.array([joins]), secret)
         posterior = posterior.condition_on_losses(result / unit, deviation(sigmas[1]))
         step(f"row of {list(TASTES)[joins]}", result, sigmas[1], posterior, number < SLOTS - 1)
-    result = asked.residual(secret)
+    (result,) = asked.residual_by_type(secret)
     posterior = posterior.condition_on_gains(result / unit, deviation(sigmas[1]))
     step("rest", result, sigmas[1], posterior, True)
     for each, truth in zip(steps, without_noise(slate), strict=True):

@@ -46,7 +46,7 @@ def published() -> tuple[OverlapPlan, Floats]:
             if (
                 policy._position.memory_begins == 0
             ):  # else memory began anew, and fewer releases were averaged
-                rows.append(shown_of(learner).picker.worth.get([0])[0][0])
+                rows.append(shown_of(learner).picker.worth.preview([0])[0][0])
     assert len(rows) > 0.9 * SEEDS
     return policy.plan, np.array(rows)
 

@@ -305,7 +305,7 @@ def across_a_crash(plan: Plan, incarnations: list[Version], seed: int) -> Publis
                     break
                 chain.losses_by_type(np.array(items), her.gains[0][step], secret, np.array([her.asked[step]]))
             else:
-                if chain.goes_on(rest=True) and not (stop and rng.random() < 0.5):
+                if chain.goes_on(residual=True) and not (stop and rng.random() < 0.5):
                     chain.residual_by_type(secret)
     event = ledger.cost_of("users-000000")
     assert isinstance(event, NormalColumns)

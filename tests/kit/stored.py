@@ -18,9 +18,8 @@ from diminuendo.privacy.events import ContinuousGaussian, Gaussian
 from diminuendo.randomness import SecretRandomness
 from diminuendo.sums.batch import csr_rows
 from diminuendo.sums.clip import Clip, cut_all, gains_row
-from diminuendo.sums.greedy_queries.answers import Answers, Moved
 from diminuendo.sums.greedy_queries.cost import squared_shifts
-from diminuendo.sums.greedy_queries.participants import Prefix, PrefixWalk
+from diminuendo.sums.greedy_queries.participants import Answers, Moved, Prefix, PrefixWalk
 from diminuendo.sums.greedy_queries.release import GreedyRelease
 from diminuendo.sums.greedy_queries.stored import StoredUsers
 from diminuendo.sums.greedy_queries.swap import SwapRelease
@@ -91,15 +90,18 @@ class HandSequence(GreedyRelease):
     def items(self) -> NDArray[Any]:
         return self._users.users.items  # type: ignore[attr-defined, no-any-return]
 
-    def losses(  # type: ignore[override]
+    def losses(
         self, item: int, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
     ) -> Ints:
         return self.losses_by_type(np.full(self.n_types, item), gains, secret, asked)[0]  # type: ignore[no-any-return]
 
+    def residual(self, secret: SecretRandomness) -> Ints:
+        return self.residual_by_type(secret)[0]  # type: ignore[no-any-return]
+
     def losses_by_type(  # type: ignore[override]
         self, items: Ints, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
     ) -> Ints:
-        self._users.say((*self._chain, items), gains, asked)  # type: ignore[attr-defined]
+        self._users.say((*self._prefix, items), gains, asked)  # type: ignore[attr-defined]
         return super().losses_by_type(items, secret)
 
 

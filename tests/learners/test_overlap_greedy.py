@@ -341,7 +341,7 @@ def test_who_came_before_the_change_is_forgotten_and_not_divided_by(monkeypatch:
     assert first > 0
     assert memory.users.batches.min() >= first
     assert len(memory) == 6_000 - policy.plan.schedule.ends[first - 1]
-    (shares,), _ = shown_of(learner).picker.worth.get([0])
+    (shares,), _ = shown_of(learner).picker.worth.preview([0])
     # The batch in which tastes changed holds some of before; all others want item 3 by half.
     assert 0.45 < shares[3] < 0.501
 

@@ -15,7 +15,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.overlap import global_slate
-from diminuendo.learners.overlap.global_slate import CHAINS
+from diminuendo.learners.overlap.global_slate import SEQUENCES
 from diminuendo.learners.overlap.pick import SlatePicker
 from diminuendo.learners.overlap.query_weights import NextQueryWeights, Standing
 from diminuendo.learners.overlap.recipes import OverlapGreedy
@@ -94,7 +94,7 @@ def test_swaps_mend_where_greedy_went_wrong(name: str) -> None:
     learner = made(len(users), ledger)
     slates = learner.replay(users)
     asked = kinds(learner, ledger)
-    assert asked[:CHAINS] == [False] * CHAINS, "chains come first"
+    assert asked[:SEQUENCES] == [False] * SEQUENCES, "chains come first"
     assert True in asked
     first = asked.index(True)
     assert asked[first:] == [True] * len(asked[first:])
@@ -338,14 +338,14 @@ def test_what_is_carried_over_is_within_its_deviation() -> None:
 def test_what_is_known_of_a_slate_counts_as_a_measurement() -> None:
     means = RunningMeans(1, 2, 3, parts=2)
     means.put([4, 5], np.array([[0.5, 0.2, 0.0], [0.1] * 3]), np.array([[0.1, np.inf, 0.1], [0.1] * 3]))
-    result, deviations = means.get([4, 5])
+    result, deviations = means.preview([4, 5])
     np.testing.assert_allclose(result, [[0.5, 0.0, 0.0], [0.1] * 3])
     np.testing.assert_allclose(deviations, [[0.1, np.inf, 0.1], [0.1] * 3])
     measured = Measured(np.array([[7, 8, 2], [1, 1, 1]]), np.full(3, 10.0), 1.0)
-    result, deviations = means.would_be([4, 5], measured)
+    result, deviations = means.preview([4, 5], measured)
     np.testing.assert_allclose(result, [[0.6, 0.8, 0.1], [0.1] * 3])
     np.testing.assert_allclose(deviations[0], [0.1 / np.sqrt(2), 0.1, 0.1 / np.sqrt(2)])
-    result, deviations = means.get([5, 4])
+    result, deviations = means.preview([5, 4])
     assert np.isinf(deviations).all(), "another slate"
 
 
@@ -361,21 +361,21 @@ class Asked:
 
 
 def test_after_a_swap_the_next_release_joins_what_was_known() -> None:
-    picker = SlatePicker(ItemAvailability(6, 2))
+    picker: Any = SlatePicker(ItemAvailability(6, 2))
     parts = np.zeros((3, 6))
     parts[1, 0], parts[2, 1], parts[1, 3], parts[2, 4] = 0.3, 0.3, 0.5, 0.1
     picked = picker.improved(Asked([0, 1], parts))
     assert picked.slate.tolist() == [3, 1]
-    assert np.isinf(picker._swaps.get([0, 1])[1]).all(), "nothing is changed before it is taken"
+    assert np.isinf(picker._swaps.preview([0, 1])[1]).all(), "nothing is changed before it is taken"
     picker.take(picked)
-    means, deviations = picker._swaps.get([3, 1])
+    means, deviations = picker._swaps.preview([3, 1])
     assert means[2, 1] == pytest.approx(0.3, abs=1e-3)
     assert means[2, 4] == pytest.approx(0.1, abs=1e-3)
     assert 0.02 < deviations[2, 4] < 0.05
     assert np.isinf(deviations[1]).all()
     again = picker.improved(Asked([3, 1], np.where(np.arange(6) == 4, parts / 2, parts)))
     picker.take(again)
-    assert means[2, 4] / 2 < picker._swaps.get([3, 1])[0][2, 4] < means[2, 4]
+    assert means[2, 4] / 2 < picker._swaps.preview([3, 1])[0][2, 4] < means[2, 4]
 
 
 # Failures, crashes, processes.
@@ -570,7 +570,7 @@ def test_a_change_of_tastes_widens_the_focus_and_chains_come_first_again(
     asked = kinds(learner, ledger)
     assert asked[first - 1], "around a slate until then"
     assert narrowest(watched.swaps[first - 1]) < 0.7
-    assert asked[first : first + CHAINS] == [False] * CHAINS
+    assert asked[first : first + SEQUENCES] == [False] * SEQUENCES
     assert asked[-1]
     assert (watched.chains[first].weights == FULL).all()
     assert narrowest(watched.chains[first + 1]) < 0.7

@@ -20,7 +20,7 @@ from diminuendo.sums.clip import Clip
 from diminuendo.sums.greedy_queries.cells import SharedQueryWeights, checked_shares, deviations
 from diminuendo.sums.greedy_queries.cost import UNIT, cost_of_one, shared_deviations, squared_shifts
 from diminuendo.sums.greedy_queries.query_weights import FULL, SHARES
-from diminuendo.sums.greedy_queries.release import OtherChain
+from diminuendo.sums.greedy_queries.release import OtherSequence
 from diminuendo.sums.private_sum import ROOM
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import EMPTY_SLOT
@@ -128,7 +128,7 @@ def test_users_of_each_type_have_a_chain_and_a_question_is_published_once(secret
         third = chain.losses_by_type(np.array([2, 2, 2, EMPTY_SLOT]), nothing, secret)
         assert chain.joined[2].questions.tolist() == [0, 0, 0, -1], "one set now"
         assert third.tolist() == [[0, 0, 3 * TICKS // 8]]
-        whose, many = chain.sets()
+        whose, many = chain.sets.of_type, len(chain.sets.sets)
         assert (whose.tolist(), many) == ([0, 0, 0, 1], 2)
         assert chain.residual_by_type(secret).tolist() == [[0, 0, 0], [TICKS // 4, TICKS // 2, TICKS // 8]]
 
@@ -327,7 +327,7 @@ def test_after_a_crash_another_chain_of_any_type_is_refused(tmp_path: Path, secr
             if (items == 0).all():
                 chain.losses_by_type(items, [], secret)
             else:
-                with pytest.raises(OtherChain):
+                with pytest.raises(OtherSequence):
                     chain.losses_by_type(items, [], secret)
 
 

@@ -234,7 +234,7 @@ def test_the_rest_is_what_rows_left_and_comes_last(bare: None) -> None:
     rest = chain.residual(secret())
     np.testing.assert_array_equal(singletons, rows[0] + rows[1] + rest)
     assert not chain.goes_on()
-    assert not chain.goes_on(rest=True)
+    assert not chain.goes_on(residual=True)
     with pytest.raises(InvalidInput, match="last"):
         chain.residual(secret())
     with pytest.raises(InvalidInput, match="last"):

@@ -24,10 +24,10 @@ from diminuendo.streams import walks
 from diminuendo.streams.walks import Room, Segment, gains_around, one_user, singletons
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.greedy_queries.cost import UNIT, cost_of_one, squared_shifts, was_swap
+from diminuendo.sums.greedy_queries.participants import EASE
 from diminuendo.sums.greedy_queries.query_weights import FULL, QueryWeights
-from diminuendo.sums.greedy_queries.release import OtherChain
+from diminuendo.sums.greedy_queries.release import OtherSequence
 from diminuendo.sums.greedy_queries.stored import StoredUsers
-from diminuendo.sums.greedy_queries.swap_sums import EASE
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import EMPTY_SLOT, Floats
 from tests.kit.brute import KINDS, Crowd, Set, tossed_crowds
@@ -364,7 +364,7 @@ def test_after_a_crash_an_around_is_what_was_drawn(tmp_path: Path) -> None:
     assert again.sigma == before.sigma
     assert users.ledger.spent() == spent
     for slate in ([1, 0], [0, 2], [0, EMPTY_SLOT]):
-        with pytest.raises(OtherChain, match="another slate"):
+        with pytest.raises(OtherSequence, match="another slate"):
             users.swap(0, [UNIT], WIDE, slate, FIRST, source).publish(never(), source)
     users.ledger.close()
     for kept in (tmp_path / "ledger.releases").glob("*around*"):

@@ -233,7 +233,7 @@ class EpochPolicy(MenuPolicy):
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
         """Keep the users of the running epoch again."""
-        self._users.read(found, np.iinfo(np.int64).max)
+        self._users.read(found)
 
     def restored(self) -> None:
         """The menu follows from the slate."""

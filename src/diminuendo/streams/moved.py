@@ -29,7 +29,7 @@ from diminuendo.streams.walks import (
     walkers_of,
     write_gains,
 )
-from diminuendo.sums.greedy_queries.answers import Moved
+from diminuendo.sums.greedy_queries.participants import Moved
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
 

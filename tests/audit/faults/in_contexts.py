@@ -49,8 +49,8 @@ def two_chains(policy: Any, broken: bool) -> None:
         if broken:
             release, paid = asked._release, cast(Any, _Unpaid())
             common = GreedyRelease(everybody[0], paid, release.sigmas, release.factors, release.n_types)
-            common.losses(0, frame.secret)
-            common.residual(frame.secret)
+            common.losses_by_type(np.zeros(release.n_types, dtype=np.int64), frame.secret)
+            common.residual_by_type(frame.secret)
         return asked, cells
 
     memory._asked, memory.begin_by_type = twice, both

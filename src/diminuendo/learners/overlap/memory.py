@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._snapshots import MOST_DEVIATIONS
 from diminuendo._sparse import SparseRows
 from diminuendo._validate import as_float, as_floats
-from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.decisions import shown
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.objectives.user import User
@@ -109,11 +107,9 @@ class RewardMemory:
         rows = SparseRows(each, np.zeros_like(each[1:]), rewards, (len(rewards), 1))
         self._sum.add_rows(rows, batch=batch)
 
-    def publish(self, batch: int, users: float, secret: SecretRandomness) -> tuple[float, float]:
-        """What each of the `users` who answer in `batch`, which is settled, earned; the deviation of noise in that."""
-        if self.published == batch:  # else it was published before, and what followed from it failed
-            self._sum.release(secret)
-        total = float(self._sum.last[0])
+    def publish(self, users: float, secret: SecretRandomness) -> tuple[float, float]:
+        """What each of the `users` who answer in the next batch earned, and the deviation of its noise."""
+        total = float(self._sum.release(secret)[0])
         earned, self.earned[0] = (total - float(self.earned[0])) / users, total
         return earned, self._sum.deviation(1) / users
 
@@ -121,12 +117,6 @@ class RewardMemory:
         """For a snapshot."""
         return np.frombuffer(self._sum.snapshot(), dtype=np.uint8)
 
-    def read(self, found: NDArray[Any] | None) -> None:
-        """Go on from what was written; refuse what could not have been."""
-        if found is None:
-            raise InvalidInput("The snapshot holds other things than this learner keeps; it was altered.")
-        self._sum.restore(found.tobytes())
-
-    def sound(self, rounds: int, releases: int) -> bool:
-        """Whether `earned`, as read from a snapshot, can have come about by `releases` releases in `rounds` rounds."""
-        return bool(abs(self.earned[0]) <= rounds + MOST_DEVIATIONS * self._sum.deviation(1) * (releases + 1))
+    def read(self, written: NDArray[Any]) -> None:
+        """Go on from what was written."""
+        self._sum.restore(written.tobytes())

@@ -16,8 +16,7 @@ from diminuendo.streams.moved import FunctionWalk, TableWalk
 from diminuendo.streams.walks import Room, singletons
 from diminuendo.sums.batch import csr_rows
 from diminuendo.sums.clip import Clip, cut_all
-from diminuendo.sums.greedy_queries.answers import Answers
-from diminuendo.sums.greedy_queries.participants import Prefix, PrefixWalk
+from diminuendo.sums.greedy_queries.participants import Answers, Prefix, PrefixWalk
 from diminuendo.types import Floats, Ints
 
 

@@ -1,12 +1,12 @@
-"""A slate from one release: ask for singles, pick the best item, ask what the others lose by it, pick the next.
+"""A slate from one release: query singleton values, pick the best item, query marginal losses, pick the next.
 
-Answers come with noise; means over earlier releases of the same question take part, each counting by its precision, and
-what is believed then decides (posterior.py). Everything here was published.
+Answers are noisy. Means over earlier releases of the same query take part, each weighted by its precision, and the
+posterior then decides (posterior.py). Everything here was published.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,37 +14,9 @@ from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.overlap.posterior import from_singletons
 from diminuendo.learners.overlap.query_weights import Standing, ranks
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
+from diminuendo.learners.overlap.stored import StoredQuestions, StoredSwap
 from diminuendo.learners.overlap.swap import Carried, SwapPosterior, swapped
 from diminuendo.types import EMPTY_SLOT, Floats, Items
-
-
-class Questions(Protocol):
-    """One release: singles, then rows, then the rest. None: it cannot be had.
-
-    Should something fail in between, the release begins again, and what was published stays what it is.
-    """
-
-    def begin(self) -> None:
-        """From the start, for the first time or again."""
-
-    def singletons(self) -> Measured:
-        """What each item is worth by itself."""
-
-    def losses(self, item: int) -> Measured | None:
-        """What each item loses when this one joins."""
-
-    def residual(self) -> Measured | None:
-        """What is left of each item."""
-
-
-class SwapQuery(Protocol):
-    """One release around the slate that is shown."""
-
-    slate: Items
-    """The slate that it is about."""
-
-    def answers(self) -> Measured | None:
-        """What each item would add, and what each slot keeps others from adding; None: it cannot be had."""
 
 
 class Picked(NamedTuple):
@@ -66,7 +38,7 @@ class Picked(NamedTuple):
 class SlatePicker:
     """Means of everything published, by question; and what items were believed to add to the last slate.
 
-    `chains`: how many there may be at once.
+    `prefixes`: how many query sequences there may be at once.
     """
 
     def __init__(self, items: ItemAvailability, *, prefixes: int = 1) -> None:
@@ -81,22 +53,19 @@ class SlatePicker:
 
     def begin_with(self, scores: Floats, users: float, sigma: float) -> None:
         """A public prior, as if it had been measured."""
-        self.worth.add([0], Measured(scores * users, np.full(len(scores), users), sigma))
+        self.worth.add(([0], Measured(scores * users, np.full(len(scores), users), sigma)))
         self.gains[:] = scores
 
-    def slate(self, asked: Questions) -> Picked:
-        """The slate that is greedy on what is believed with these answers. Nothing is changed until `take`."""
-        asked.begin()
+    def slate(self, asked: StoredQuestions) -> Picked:
+        """The slate that is greedy on the posterior, given these answers. Nothing is changed until `take`."""
         new: list[tuple[RunningMeans, list[int], Measured]] = []
 
-        def mean(means: RunningMeans, key: list[int], found: Measured | None) -> tuple[Floats, Floats]:
-            if found is not None:
-                new.append((means, key, found))
-                measured = means.would_be(key, found)
-            else:
-                measured = means.get(key)
-            if means is self.rows and found is not None:
-                measured = means.with_others(key, measured)
+        def mean(means: RunningMeans, key: list[int], result: Measured | None) -> tuple[Floats, Floats]:
+            published = [] if result is None else [result]
+            new.extend((means, key, each) for each in published)
+            measured = means.preview(key, *published)
+            if means is self.rows and published:
+                measured = means.pooled_over_prefixes(key, measured)
             (row,), (deviation,) = measured
             return row, deviation
 
@@ -127,13 +96,13 @@ class SlatePicker:
         standing = _standing(places, wanted, slate, float(singletons.sum()))
         return Picked(slate, prefix, posterior.mean, new, standing)
 
-    def improved(self, asked: SwapQuery) -> Picked:
-        """The slate that was asked around, with items swapped that are surely better. Changes nothing until `take`."""
+    def improved(self, asked: StoredSwap) -> Picked:
+        """The slate that was queried, with items swapped that are surely better. Changes nothing until `take`."""
         result = asked.answers()
         if result is None:
             return Picked(self._full(asked.slate, self.gains), [], self.gains.copy(), [], None)
         key = asked.slate.tolist()
-        swap = SwapPosterior(asked.slate, *self._swaps.would_be(key, result))
+        swap = SwapPosterior(asked.slate, *self._swaps.preview(key, result))
         slate = self._full(swapped(swap, self._items), swap.residual.mean)
         standing = _standing(*swap.standing(self._items), asked.slate, None)
         carried = swap.carried(slate) if (slate != asked.slate).any() else None
@@ -142,7 +111,7 @@ class SlatePicker:
     def take(self, picked: Picked) -> None:
         """Go on from what was published for this slate: once for each release."""
         for means in self.means:
-            means.add_each([(key, result) for into, key, result in picked.published if into is means])
+            means.add(*[(key, result) for into, key, result in picked.published if into is means])
         if picked.carried is not None:
             self._swaps.put(picked.slate.tolist(), *picked.carried)
         self.gains[:] = picked.gains
@@ -159,7 +128,7 @@ class SlatePicker:
         return result
 
     def forget(self) -> None:
-        """Tastes have changed: nothing that was published before counts any more."""
+        """After drift: nothing that was published before counts any more."""
         for means in self.means:
             means.forget()
 
@@ -167,11 +136,6 @@ class SlatePicker:
     def arrays(self) -> Any:
         """For a snapshot."""
         return self.gains, tuple(means.arrays for means in self.means)
-
-    def sound(self) -> bool:
-        """Whether these numbers, as read from a snapshot, can have come about."""
-        n_items = self._items.n_items
-        return bool(np.isfinite(self.gains).all() and all(means.sound(n_items) for means in self.means))
 
 
 def _standing(places: Floats, wanted: Floats, slate: Items, wishes: float | None) -> Standing | None:

@@ -95,10 +95,6 @@ class NextQueryWeights:
         weights = np.maximum(1, np.rint(mild * self.weights)).astype(np.int64)
         return QueryWeights(weights, SHARES // 2)  # there are no rows to share with
 
-    def sound(self) -> bool:
-        """Whether this, as read from a snapshot, can have come about."""
-        return bool(((self.weights >= 1) & (self.weights <= FULL)).all() and np.isfinite(self._wishes[0]))
-
 
 def singletons_share(wishes: float, nu: float, users: float) -> float:
     """The share of what a chain costs that goes into singles, where those of a user add up to `wishes`."""

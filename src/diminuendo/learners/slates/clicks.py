@@ -193,7 +193,7 @@ def slate_clicks(
         max_rounds_per_user=max_rounds_per_user, prior=prior,
         prior_users=prior_users, ledger=ledger,
         rng=rng, feedback_window=feedback_window, contexts=contexts, absent=absent, rules=rules,
-        exclusions=exclusions, noisy=private,
+        exclusions=exclusions, private=private,
     )  # fmt: skip
 
 

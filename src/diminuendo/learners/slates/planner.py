@@ -243,11 +243,6 @@ class SlatePlanner:
 
     # What a snapshot holds.
 
-    @property
-    def state(self) -> tuple[Ints, Floats]:
-        """Arrays of fixed size; restored in place."""
-        return self.since, self._leading
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays of no fixed size; the names are those of a format."""
         return self.posterior.arrays() | {"checks": self._checks}

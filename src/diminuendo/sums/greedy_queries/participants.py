@@ -11,22 +11,73 @@ memo: any other chain is walked from its start. A query goes to those whom an it
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._numba import kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.errors import refuse_copies
-from diminuendo.sums.clip import Clip
-from diminuendo.sums.greedy_queries.answers import Answers, Moved, Walk
+from diminuendo.sums.clip import Clip, Rule, clip_row
 from diminuendo.sums.greedy_queries.query_weights import clip_weighted
-from diminuendo.sums.greedy_queries.swap_sums import EASE, add_swap
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
 Prefix = tuple[Ints, ...]
 """Step by step the item that joined the chain of each type; EMPTY_SLOT: none."""
+
+EASE = 1.4
+"""A user is first scaled so that her singles are at most this long: what she counts then hardly depends on how well
+the slate serves her already."""
+
+
+class Answers(NamedTuple):
+    """Singleton values of some users, one user after the other; all of it secret. Others may lie around them."""
+
+    starts: Ints
+    """Where each user's entries begin, and at last where they end."""
+    items: NDArray[Any]
+    values: Floats
+    """What each item is worth by itself."""
+    weights: NDArray[Any]
+    """Of each user in this release."""
+    types: NDArray[Any]
+    """Context id of each user (streams/contexts.py); 0 without contexts."""
+
+    def __repr__(self) -> str:
+        return "<Answers>"
+
+
+class Moved(NamedTuple):
+    """Some users whom an item moves."""
+
+    who: Ints
+    """Their places, rising."""
+    gains: Floats
+    """What each of their entries would add, once the item has joined."""
+    further: Any
+    """Their state then: the walk's own affair."""
+
+    def __repr__(self) -> str:
+        return "<Moved>"
+
+
+class Walk(Protocol):
+    """Users who can be queried along a growing slate, from the empty one on."""
+
+    def moved_by(self, joining: Ints, types: NDArray[Any]) -> Iterator[Moved]:
+        """Whom the item of their type moves, some after the others; `joining`: of each type, EMPTY_SLOT for none."""
+        ...
+
+    def join(self, further: Any) -> None:
+        """Some have come so far (see Moved)."""
+        ...
+
+    def swap(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
+        """Everybody once, some after the others: their places, and (parts, entries), what theirs would add around a
+        slate. There is but one part, the whole slate, where it is the same without any of its items."""
+        ...
 
 
 class Participants(Protocol):
@@ -232,3 +283,52 @@ def count_values(values: Ints, weights: NDArray[Any], unit: int, total: Ints) ->
     for user in range(len(values)):
         if values[user] >= 0:
             total[values[user]] += unit * np.int64(weights[user])
+
+
+@kernel
+def add_swap(
+    rule: Rule,
+    users: Answers,
+    gains: Floats,
+    factors: Floats,
+    place: Ints,
+    ease: float,
+    row: Floats,
+    at: Ints,
+    ticks: Ints,
+    total: Ints,
+) -> None:
+    """Add what these users say, each clipped as one vector; `gains`: (parts, entries).
+
+    What an item adds lies between 0 and what it is worth by itself.
+    """
+    begin, n_items = users.starts[0], len(factors)
+    for user in range(len(users.starts) - 1):
+        low, high = users.starts[user], users.starts[user + 1]
+        square, size = 0.0, 0
+        for j in range(low, high):
+            single = factors[users.items[j]] * users.values[j]
+            square += single * single
+        scale = min(1.0, ease / math.sqrt(square)) if square > 0.0 else 0.0
+        for j in range(low, high):
+            item, most = users.items[j], users.values[j]
+            slot, weight = place[item], factors[item] * scale
+            rest = _between(gains[0, j - begin], most) if slot < 0 else 0.0
+            if rest > 0.0:
+                row[size], at[size] = weight * rest, item
+                size += 1
+            for part in range(1, gains.shape[0]):
+                if slot < 0 or slot == part - 1:
+                    kept = _between(gains[part, j - begin], most) - rest
+                    if kept > 0.0:
+                        row[size], at[size] = weight * kept, part * n_items + item
+                        size += 1
+        clip_row(rule, row, 0, size, ticks)
+        for j in range(size):
+            total[at[j]] += int(users.weights[user]) * ticks[j]
+
+
+@inline
+def _between(gain: float, most: float) -> float:
+    """A gain cut to what it can be; 0 where it is not a number."""
+    return min(gain, most) if gain > 0.0 else 0.0

@@ -1,62 +1,77 @@
-"""One release over stored users: a chain of queries, each in the light of those before (see stored.py)."""
+"""One release over stored users: a greedy query sequence, each query in the light of those before (see stored.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from diminuendo import _validate
 from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.greedy_queries.participants import Participants, Prefix
-from diminuendo.sums.greedy_queries.sets_by_type import no_items
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
 
-def _row(number: int) -> str:
-    """How a row is called among the parts of a release."""
-    return f"row{number:04d}"
+class SetsByType(NamedTuple):
+    """Sets are numbered in the order in which types first have them."""
+
+    of_type: Ints
+    """The number of each type's set."""
+    sets: tuple[frozenset[int], ...]
+
+    def joining(self, items: Ints) -> tuple[Ints, list[tuple[frozenset[int], int]]]:
+        """As an item joins each type's chain, EMPTY_SLOT: none. For each type a number, the same for types that share
+        a set and an item; and for each number the set, without the item, and the item."""
+        codes = (len(self.sets) * items.astype(np.int64)) + self.of_type
+        _, first, number = np.unique(codes, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        types = first[order]
+        of_each = zip(self.of_type[types].tolist(), items[types].tolist(), strict=True)
+        return rank[number], [(self.sets[before], item) for before, item in of_each]
+
+    def joined_by(self, items: Ints) -> SetsByType:
+        """After these items have joined. One set may come of several, by different items."""
+        number, each = self.joining(items)
+        known: dict[frozenset[int], int] = {}
+        grown = (before if item == EMPTY_SLOT else before | {item} for before, item in each)
+        result = np.array([known.setdefault(after, len(known)) for after in grown], dtype=np.int64)
+        return SetsByType(result[number], tuple(known))
 
 
-class _Begun(NamedTuple):
-    """A row that is not published yet, or is and was not counted: it is asked for again as it was."""
-
-    items: Ints
-    lost: Ints
-    """(questions, items): what those of each question lose together, with weights."""
-    replayed: bool
-    """Whether it was drawn before a crash."""
-
-    def __repr__(self) -> str:
-        return f"<_Begun, items {self.items.tolist()}>"
+def no_items(n_types: int) -> SetsByType:
+    """Before the first item joins."""
+    return SetsByType(np.zeros(n_types, dtype=np.int64), (frozenset(),))
 
 
-class OtherChain(InvalidInput):
-    """This release was begun before, along another chain."""
+class OtherSequence(InvalidInput):
+    """This release was begun before, along another query sequence."""
 
 
 class Joined(NamedTuple):
-    """One row of a release."""
+    """The marginal losses of one step, as published."""
 
     items: Ints
-    """The item that joined the chain of each type; EMPTY_SLOT where none did."""
+    """The item that joined the sequence of each type; EMPTY_SLOT where none did."""
     questions: Ints
     """Which question users of each type were asked; -1: none. Types that share a set and an item share a question."""
     sums: Ints
-    """(questions, items), as published."""
+    """(questions, items)."""
 
 
 class GreedyRelease:
-    """One release over a frozen set of users: each item's value alone, one row per item that joins, then the rest.
+    """One release over a frozen set of users: singleton values, marginal losses for each item that joins, the residual.
 
-    Singles are what rows and rest add up to, user by user; rows and rest together are no longer than they are.
-    Users of each of `n_types` types have a chain of their own; where types have the same set so far, and the same item
-    joins it, that is one question, and is published once. `factors` multiply what users say of each item before it is
-    clipped; `sigmas`: the deviations of noise on singles, and on rows and the rest.
+    Singleton values are what losses and residual add up to, user by user; losses and residual together are no longer
+    than they are. Users of each of `n_types` types have a query sequence of their own. Where types have the same set so
+    far, and the same item joins it, that is one question, and is published once. `factors` multiply users' values of
+    each item before clipping; `sigmas`: the deviations of noise on singleton values, and on losses and the residual.
+
+    If drawing fails, begin the release again, as after a crash: what was drawn is what it is, and what others have lost
+    by then is not known any more, so nothing but the parts that were drawn can be had.
     """
 
     __getstate__ = refuse_copies
@@ -71,132 +86,74 @@ class GreedyRelease:
     ) -> None:
         self._n_items, self.n_types = len(factors), n_types
         self._users, self._paid, self.sigmas, self.factors = users, paid, sigmas, factors
-        self._whole: Ints | None = None  # singles without noise, where they are known
-        self._lost: Ints = np.zeros(len(factors), dtype=np.int64)  # by all rows so far, of everybody
+        self._whole: Ints | None = None  # singleton values without noise, where they are known
+        self._lost: Ints = np.zeros(len(factors), dtype=np.int64)  # by all steps so far, of everybody
         self.joined: list[Joined] = []
-        """The rows that were published."""
-        self.residuals: Ints | None = None
-        """The rest as published, (sets, items): then it is over."""
-        self._sets = no_items(n_types)  # the items that have joined
-        self._replayed = False  # whether rows came from before a crash; gains may have been others then
-        self._begun: _Begun | None = None
+        """The steps that were published."""
+        self.sets = no_items(n_types)
+        """The items that have joined."""
+        self._finished = False
+        self._replayed = False  # whether steps came from before a crash; gains may have been others then
 
     def __repr__(self) -> str:
         return f"<GreedyRelease {self._paid.name}, {len(self.joined)} items>"
 
-    @property
-    def rows(self) -> list[tuple[int, Ints]]:
-        """The items that have joined, and their rows as published, where there is one type."""
-        return [(int(row.items[0]), row.sums[0]) for row in self.joined]
-
     def singletons(self, secret: SecretRandomness) -> Ints:
-        """The weighted sum of what each item is worth by itself, in ticks times weights, with noise."""
-        if self.joined:
-            raise InvalidInput("Singles come before the first item joins.")
-        if not self._paid.has("singles"):
-            self._singles_of_all()  # before the ledger is held
+        """The weighted sum of what each item is worth by itself, in units times weights, with noise."""
+        whole = None if self._paid.has("singles") else self._exact_singletons()
         result: Ints
-        (result,) = self._once("singles", np.array([-1]), 1, self._singles_of_all, self.sigmas[0], secret)
+        (result,) = self._once("singles", np.array([-1]), 1, whole, self.sigmas[0], secret)
         return result
 
-    def _singles_of_all(self) -> Ints:
+    def _exact_singletons(self) -> Ints:
         if self._whole is None:
             self._whole = self._users.sums((), np.zeros(self.n_types, dtype=np.int64), 1)
         return self._whole
 
-    def losses(self, item: int, secret: SecretRandomness) -> Ints:
-        """The weighted sum of what each item loses when `item` joins the chain of everybody, with noise."""
-        item = _validate.whole(item, 0, self._n_items - 1, "item")
-        result: Ints = self.losses_by_type(np.full(self.n_types, item), secret)[0]
-        return result
-
     def losses_by_type(self, items: Ints, secret: SecretRandomness) -> Ints:
         """(questions, items): the weighted sum of what each item loses when those of `items` join, with noise.
 
-        `items`: for each type the item that joins its chain; EMPTY_SLOT: none, and users of that type are not queried.
-        If it fails, as on a full disk, the same row may be asked for again.
+        `items`: for each type the item that joins; EMPTY_SLOT: none, and users of that type are not queried.
         """
-        chosen = self._checked(items)
-        part, pending = self._part(), self._begun
-        questions, many = self._questions(chosen)
-        if pending is not None and (pending.items == chosen).all():
-            begun = pending
-        else:
-            # What was drawn before a crash is what it is: nothing else will be, so nobody need be queried.
-            replayed = self._from_before(part)
-            lost = np.zeros((many, 0), np.int64) if replayed else self._losses(chosen, questions, many)
-            begun = self._begun = _Begun(chosen, lost, replayed)
-        try:
-            result = self._once(part, chosen, many, lambda: begun.lost, self.sigmas[1], secret)
-        except OtherChain:
-            self._begun = pending  # which can still be had
-            raise
-        lost = self._lost if begun.replayed else self._lost + begun.lost.sum(axis=0)
-        # In one go: what is lost by a row is taken off once, or the rest would say more than is charged.
-        self.joined, self._sets, self._lost, self._replayed, self._begun = (
-            [*self.joined, Joined(chosen, questions, result)],
-            self._sets.joined_by(chosen),
-            lost,
-            begun.replayed,
-            None,
-        )
+        chosen = np.array(items, dtype=np.int64)
+        part = self._part()
+        number, each = self.sets.joining(chosen)
+        if any(item in before for before, item in each):
+            raise InvalidInput("An item joins a query sequence once.")
+        is_one = np.array([item != EMPTY_SLOT for _, item in each])
+        questions, many = np.where(is_one, np.cumsum(is_one) - 1, -1)[number], int(is_one.sum())
+        replayed = self._from_before(part)
+        lost = None if replayed else self._users.losses(self._prefix, chosen, questions, many)
+        result = self._once(part, chosen, many, lost, self.sigmas[1], secret)
+        # What is lost by a step is taken off once, or the residual would say more than is charged.
+        if lost is not None:
+            self._lost = self._lost + lost.sum(axis=0)
+        self._replayed = replayed
+        self.joined.append(Joined(chosen, questions, result))
+        self.sets = self.sets.joined_by(chosen)
         return result
 
     @property
-    def _chain(self) -> Prefix:
-        return tuple(row.items for row in self.joined)
-
-    def _losses(self, chosen: Ints, questions: Ints, many: int) -> Ints:
-        return self._users.losses(self._chain, chosen, questions, many)
-
-    def _checked(self, items: Ints) -> Ints:
-        """An item for each type, at the door."""
-        chosen = np.array(items)
-        if chosen.shape != (self.n_types,):
-            raise InvalidInput(f"Expected an item for each of {self.n_types} types; got {len(items)}.")
-        if chosen.dtype.kind not in "iu" or chosen.min() < EMPTY_SLOT or chosen.max() >= self._n_items:
-            raise InvalidInput(f"Items are whole numbers from {EMPTY_SLOT} to {self._n_items - 1}.")
-        return chosen.astype(np.int64)
-
-    def _questions(self, chosen: Ints) -> tuple[Ints, int]:
-        """For each type the number of its question as these items join, -1 for none; and how many there are."""
-        number, each = self._sets.joining(chosen)
-        for before, item in each:
-            if item in before:
-                raise InvalidInput(f"An item joins a chain once; {item} is in it: {sorted(before)}.")
-        is_one = np.array([item != EMPTY_SLOT for _, item in each])
-        numbers: Ints = np.where(is_one, np.cumsum(is_one) - 1, -1)
-        return numbers[number], int(is_one.sum())
-
-    def sets(self) -> tuple[Ints, int]:
-        """For each type the number of its set so far, and how many different ones there are."""
-        return self._sets.of_type, len(self._sets.sets)
-
-    def residual(self, secret: SecretRandomness) -> Ints:
-        """The weighted sum of what is left of each item after everybody's chain, with the noise of rows: one type."""
-        result: Ints = self.residual_by_type(secret)[0]
-        return result
+    def _prefix(self) -> Prefix:
+        return tuple(step.items for step in self.joined)
 
     def residual_by_type(self, secret: SecretRandomness) -> Ints:
         """(sets, items): the weighted sum of what is left, for users of each set (see `sets`). Then it is over."""
-        replayed = self._from_before("rest")
-        many = self.sets()[1]
-        total = (
-            np.zeros((many, 0), dtype=np.int64) if replayed else self._rests(many)
-        )  # else before the ledger is held
-        so_far = np.array([len(self.joined)])
-        self.residuals = self._once("rest", so_far, many, lambda: total, self.sigmas[1], secret)
-        return self.residuals
+        replayed, many = self._from_before("rest"), len(self.sets.sets)
+        total = None if replayed else self._exact_residuals(many)  # before the ledger is held
+        result = self._once("rest", np.array([len(self.joined)]), many, total, self.sigmas[1], secret)
+        self._finished = True
+        return result
 
-    def _rests(self, many: int) -> Ints:
-        """(sets, items): what is left. The users of one set are everybody: singles without what was lost."""
+    def _exact_residuals(self, many: int) -> Ints:
+        """(sets, items): what is left. The users of one set are everybody: singletons without what was lost."""
         if many == 1:
-            return self._singles_of_all() - self._lost
-        return self._users.sums(self._chain, self._sets.of_type, many)
+            return self._exact_singletons() - self._lost
+        return self._users.sums(self._prefix, self.sets.of_type, many)
 
-    def goes_on(self, rest: bool = False) -> bool:
-        """Whether the next row, or the rest, can be had: after a crash only what was drawn before it."""
-        return self.residuals is None and self._can_be_had("rest" if rest else self._part())
+    def goes_on(self, residual: bool = False) -> bool:
+        """Whether the next losses, or the residual, can be had: after a crash only what was drawn before it."""
+        return not self._finished and self._can_be_had("rest" if residual else self._part())
 
     def _can_be_had(self, part: str) -> bool:
         """Whether this part was drawn, or nothing was that it would have to agree with and is not known here."""
@@ -204,40 +161,33 @@ class GreedyRelease:
         return self._paid.has(part) or not unknown
 
     def _part(self) -> str:
-        return _row(len(self.joined))
+        return f"row{len(self.joined):04d}"
 
     def _from_before(self, part: str) -> bool:
         """Whether this part, or one before it, was drawn before a crash. Refuses what cannot be had."""
-        if self.residuals is not None:
-            raise InvalidInput("The rest comes last, once; begin another release for more.")
-        if not self._can_be_had(part):
+        if self._finished or not self._can_be_had(part):
             raise InvalidInput(
-                "This release was interrupted, and what it had not drawn then it will not: what users have lost "
-                "so far is not known any more. Go on with the rows there are; begin another release for others."
+                "This release is over, or was interrupted: what it had not drawn then it will not, since what users "
+                "have lost so far is not known any more. Go on with what there is; begin another release for more."
             )
         return self._replayed or self._paid.has(part)
 
     def _once(
-        self,
-        what: str,
-        about: Ints,
-        many: int,
-        total: Callable[[], Ints],
-        sigma: float,
-        secret: SecretRandomness,
+        self, what: str, about: Ints, many: int, total: Ints | None, sigma: float, secret: SecretRandomness
     ) -> Ints:
-        """(many, items): weighted sums, with noise.
+        """(many, items): weighted sums, with noise; `total`: without, None where they were drawn before.
 
-        Kept with what they are about: chains that were begun go on as they began, or not at all.
+        Stored with what they are about: sequences that were begun go on as they began, or not at all.
         """
-        kept = self._paid.once(
-            what,
-            lambda: np.concatenate([about, rounded_normal.rounded_normal(total(), sigma, secret).ravel()]),
-            secret,
-        )
-        before, sums = kept[: len(about)], kept[len(about) :]
+
+        def draw() -> Ints:
+            assert total is not None
+            return np.concatenate([about, rounded_normal.rounded_normal(total, sigma, secret).ravel()])
+
+        stored = self._paid.once(what, draw, secret)
+        before, sums = stored[: len(about)], stored[len(about) :]
         if len(sums) != many * self._n_items or (before != about).any():
-            raise OtherChain(
-                f"{what} was drawn for {before.tolist()} before, not {about.tolist()}; one release is one chain."
+            raise OtherSequence(
+                f"{what} was drawn for {before.tolist()} before, not {about.tolist()}; one release is one sequence."
             )
         return sums.reshape(many, self._n_items)

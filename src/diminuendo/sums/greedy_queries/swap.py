@@ -21,7 +21,7 @@ from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.greedy_queries.participants import Participants
-from diminuendo.sums.greedy_queries.release import OtherChain
+from diminuendo.sums.greedy_queries.release import OtherSequence
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
 
@@ -61,7 +61,7 @@ class SwapRelease:
         kept = self._paid.once("around", draw, secret)
         size = len(self.slate)
         if len(kept) != size + shape[0] * shape[1] or (kept[:size] != self.slate).any():
-            raise OtherChain("This release was drawn around another slate before; it is not drawn again.")
+            raise OtherSequence("This release was drawn around another slate before; it is not drawn again.")
         return kept[size:].reshape(shape)
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from diminuendo._numba import kernel
-from diminuendo.learners.overlap.contexts.shrink import N_CASES, Cells, begin_common, cell_posterior, fit
+from diminuendo.learners.overlap.contexts.shrink import Cells, begin_common, cell_posterior, fit
 from diminuendo.learners.overlap.posterior import Posterior
 from diminuendo.learners.overlap.running_means import Measured
 from diminuendo.types import Floats
@@ -146,21 +146,10 @@ class ColumnMeans:
         return ColumnView(deviations, variance, evidence, common)
 
     def forget(self) -> None:
-        """Tastes have changed: what was published before does not count any more."""
+        """After drift: what was published before does not count any more."""
         for part in (self._sums, self._precisions, self._shares, self._evidence):
             part[:] = 0.0
         self.common[:] = begin_common()
-
-    def sound(self) -> bool:
-        """Whether these numbers, as read from a snapshot, can have come about."""
-        return bool(
-            (self._precisions >= 0).all()
-            and all(np.isfinite(part).all() for part in (self._precisions, self._sums, self._shares))
-            and self._shares[-1] >= 0
-            and (self.common > 0).all()
-            and len(self.common) == N_CASES
-            and 0 <= self._evidence[0] <= 1
-        )
 
 
 @kernel

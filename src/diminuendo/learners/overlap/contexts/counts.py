@@ -81,7 +81,7 @@ class TypeCounts:
         return self.type_shares(since.astype(np.int64), 1.0, max(1.0, users))
 
     def forget(self) -> None:
-        """Tastes have changed, and perhaps who comes: what was published before does not count any more."""
+        """After drift, perhaps other users arrive: what was published before does not count any more."""
         for part in self._published:
             part[:] = 0.0
 
@@ -118,9 +118,3 @@ class TypeCounts:
         result = np.zeros((self.contexts.sizes[column], self.contexts.sizes[other]))
         np.add.at(result, (mine[both], others[both]), type_shares[both])
         return result / np.maximum(self.value_shares(column, type_shares), 1e-12)[:, None]
-
-    def sound(self) -> bool:
-        """Whether these numbers, as read from a snapshot, can have come about."""
-        return bool((self._by_type >= 0).all()) and all(
-            bool(np.isfinite(part).all() and (part[-1] >= 0).all()) for part in self._published if len(part)
-        )

@@ -8,33 +8,24 @@ passed on to its types: each loses the same share of each item, since how items 
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from diminuendo._numba import kernel
 from diminuendo.learners.base.items import ItemAvailability
-from diminuendo.learners.overlap.pick import Questions, SlatePicker
+from diminuendo.learners.overlap.pick import SlatePicker
 from diminuendo.learners.overlap.posterior import Posterior
 from diminuendo.learners.overlap.query_weights import ranks
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
-from diminuendo.sums.greedy_queries.sets_by_type import no_items
+from diminuendo.learners.overlap.stored import StoredQuestions
+from diminuendo.sums.greedy_queries.release import no_items
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 MARGIN = 0.1
 """By which share an item must be better for a type than what its group takes."""
-STAND_INS = 16
+BACKFILL = 16
 """How many items are ranked behind each slate, for where some of it may not be shown."""
-
-
-class TypedQuestions(Questions, Protocol):
-    """One release of chains, one for everybody or one for each type. None: it cannot be had."""
-
-    def losses_by_type(self, items: Ints) -> tuple[Ints, Measured] | None:
-        """The question of each type, and what was published for each question, as these items join."""
-
-    def residual_by_type(self) -> tuple[Ints, Measured] | None:
-        """The number of each type's set, and what is left for the users of each set."""
 
 
 class TypedSlates(NamedTuple):
@@ -47,7 +38,7 @@ class TypedSlates(NamedTuple):
     gains: Floats
     """(types, items): what each item would add, as is believed."""
     backfill: Items
-    """(types, STAND_INS): the best of the others, -1 where there are fewer."""
+    """(types, BACKFILL): the best of the others, -1 where there are fewer."""
     places: Floats
     """The best rank of each item in any group and any step."""
     published: list[tuple[RunningMeans, list[int], Measured]]
@@ -117,7 +108,7 @@ def _follow(
 def pick_by_type(
     items: ItemAvailability,
     picker: SlatePicker,
-    asked: TypedQuestions,
+    asked: StoredQuestions,
     present: Ints,
     shares: Floats,
     posterior: Posterior,
@@ -168,7 +159,7 @@ def pick_by_type(
         types.follow(
             question, before, Posterior(lost.mean.reshape(mean.shape), lost.variance.reshape(mean.shape))
         )
-    backfill = _stand_ins(items, slates, types.mean)
+    backfill = _backfill(items, slates, types.mean)
     return TypedSlates(present, slates, types.mean, backfill, places, published)
 
 
@@ -192,7 +183,7 @@ def _means(
     """(questions, items): means over releases, with what was found now, and their deviations."""
     if found is not None:
         published += [(means, key, measured) for key, measured in zip(keys, found, strict=True)]
-    return means.would_be_each(keys, found)
+    return means.preview_each(keys, found)
 
 
 def _chosen(items: ItemAvailability, slates: Items, types: _Types, group: Ints, whole: Posterior) -> Ints:
@@ -210,11 +201,11 @@ def _chosen(items: ItemAvailability, slates: Items, types: _Types, group: Ints, 
     return chosen
 
 
-def _stand_ins(items: ItemAvailability, slates: Items, gains: Floats) -> Items:
+def _backfill(items: ItemAvailability, slates: Items, gains: Floats) -> Items:
     worth = np.where(items.available, gains, -np.inf)
     rows, slots = np.nonzero(slates != EMPTY_SLOT)
     worth[rows, slates[rows, slots]] = -np.inf
-    result = np.full((len(slates), STAND_INS), EMPTY_SLOT, dtype=np.int32)
+    result = np.full((len(slates), BACKFILL), EMPTY_SLOT, dtype=np.int32)
     _best(worth, result)
     return result
 

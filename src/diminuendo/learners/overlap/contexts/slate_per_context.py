@@ -10,9 +10,7 @@ All of it is public: it is made of what was published, and, where contexts are p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +19,15 @@ from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.menu import Menu, SlateByType
 from diminuendo.learners.overlap.contexts.columns import ColumnMeans, ColumnView
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
-from diminuendo.learners.overlap.contexts.pick import STAND_INS, TypedQuestions, TypedSlates, pick_by_type
+from diminuendo.learners.overlap.contexts.pick import BACKFILL, TypedSlates, pick_by_type
 from diminuendo.learners.overlap.contexts.shares import open_sizes, shared_query_weights, trial_shares
 from diminuendo.learners.overlap.global_slate import GlobalSlate, ReleaseContext
-from diminuendo.learners.overlap.pick import Picked, SwapQuery
+from diminuendo.learners.overlap.pick import Picked
 from diminuendo.learners.overlap.posterior import Posterior, from_singletons
 from diminuendo.learners.overlap.query_weights import Standing, singletons_share
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
 from diminuendo.learners.overlap.schedule import OverlapPlan
-from diminuendo.learners.overlap.stored import UsersMemory
+from diminuendo.learners.overlap.stored import ReleasedCells, StoredQuestions, StoredSwap, UsersMemory
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 KNOWN = 3.0
@@ -38,19 +36,6 @@ OPENS_AFTER = 10.0
 """Slates may differ after OPENS_AFTER nu of users."""
 SURE = 2.0
 """Whether anybody has a value is known if its share is more than SURE deviations of the noise in it."""
-
-
-class PublishedCells(Protocol):
-    """What one release says of the values of columns."""
-
-    def cells(self, column: int) -> Measured | None:
-        """(values, items) sums; None where the column has no share."""
-
-    def counts(self, column: int) -> tuple[Floats, float] | None:
-        """Of private contexts: shares of users by value, and the deviation of their noise."""
-
-    def type_shares(self, counts: TypeCounts) -> Floats:
-        """Which share of the users who answer is of each type, as far as it may be known by these counts."""
 
 
 class Looked(NamedTuple):
@@ -97,7 +82,7 @@ class SlatePerContext:
         )
         self._known: Floats = np.zeros(1)
         self.slates: Items = np.tile(common.slate, (contexts.n_types, 1))
-        self.backfill: Items = np.full((contexts.n_types, STAND_INS), EMPTY_SLOT, dtype=np.int32)
+        self.backfill: Items = np.full((contexts.n_types, BACKFILL), EMPTY_SLOT, dtype=np.int32)
 
     def __repr__(self) -> str:
         return f"<SlatePerContext: {len(np.unique(self.slates, axis=0))} slates>"
@@ -115,9 +100,9 @@ class SlatePerContext:
 
     # A release.
 
-    def begin(self, release_context: ReleaseContext) -> Callable[[], Chosen]:
-        """A chain for each type, or, where all are shown the same, perhaps around that slate; with cells."""
-        number, first, users, *_ = release_context
+    def release(self, context: ReleaseContext) -> Chosen:
+        """Charge and draw a query sequence for each type, or a swap query where all see one slate; with cells."""
+        number, first, users, *_ = context
         evidence = [column.evidence for column in self.columns]
         shares = self._counts.shares_since(first, number, users)
         sizes = [
@@ -127,31 +112,28 @@ class SlatePerContext:
         trial = trial_shares(evidence, float(self._known[0]), sizes, self._plan.nu)
         query_weights, private = self.common.query_weights, self._counts.contexts.private
         before, same = self._memory.was_swap(number), all(each.weight == 0 for each in evidence)
-        if before if before is not None else same and self.common.settled(release_context):
+        if before if before is not None else same and self.common.settled(context):
             weights = query_weights.for_swap(users).weights
             shared = shared_query_weights(
                 weights, evidence, trial, singletons=0.5, private=private, swap=True
             )
             asked, cells = self._memory.begin_swap_by_type(number, first, self.common.slate, shared)
-            return partial(self._swap, asked, cells, release_context)
+            return self._swap(asked, cells, context)
         singletons = singletons_share(query_weights.wishes, self._plan.nu, open_sizes(evidence, sizes, users))
         weights = query_weights.weights.copy()
         shared = shared_query_weights(
             weights, evidence, trial, singletons=singletons, private=private, swap=False
         )
         questions, cells = self._memory.begin_by_type(number, first, shared)
-        return partial(self._sequences, questions, cells, release_context)
+        return self._sequences(questions, cells, context)
 
-    def _swap(self, asked: SwapQuery, cells: PublishedCells, release_context: ReleaseContext) -> Chosen:
-        looked, _ = self._look(cells, None, release_context)
+    def _swap(self, asked: StoredSwap, cells: ReleasedCells, context: ReleaseContext) -> Chosen:
+        looked, _ = self._look(cells, None, context)
         return Chosen(looked, self.common.picker.improved(asked), None, float(self._known[0]))
 
-    def _sequences(
-        self, asked: TypedQuestions, cells: PublishedCells, release_context: ReleaseContext
-    ) -> Chosen:
-        asked.begin()
+    def _sequences(self, asked: StoredQuestions, cells: ReleasedCells, context: ReleaseContext) -> Chosen:
         singletons = asked.singletons()
-        looked, (whole, known) = self._look(cells, singletons, release_context)
+        looked, (whole, known) = self._look(cells, singletons, context)
         if all(view.evidence.weight == 0 for view in looked.views):
             return Chosen(looked, self.common.picker.slate(asked), None, known)
         present, picker = self._counts.present(), self.common.picker
@@ -159,7 +141,7 @@ class SlatePerContext:
         result = pick_by_type(self._items, picker, asked, present, looked.shares, Posterior(mean, variance))
         wanted = np.maximum(whole.mean, 0.0) + np.sqrt(whole.variance)
         standing = _standing(
-            result.places, wanted, result.slates, float(picker.worth.would_be([0], singletons)[0].sum())
+            result.places, wanted, result.slates, float(picker.worth.preview([0], singletons)[0].sum())
         )
         new = [(picker.worth, [0], singletons), *result.published]
         nobody = int(np.flatnonzero(present == 0)[0])
@@ -167,7 +149,7 @@ class SlatePerContext:
         return Chosen(looked, common, result, known)
 
     def _look(
-        self, release: PublishedCells, singletons: Measured | None, release_context: ReleaseContext
+        self, release: ReleasedCells, singletons: Measured | None, context: ReleaseContext
     ) -> tuple[Looked, tuple[Posterior, float]]:
         """What is believed of everybody, and how well that is known; and of the values of columns."""
         counts, counted = (
@@ -177,7 +159,7 @@ class SlatePerContext:
         shares = release.type_shares(counts)
         columns, together = self._with_cells(release, shares)
         worth = self.common.picker.worth
-        (mean,), (deviation,) = worth.would_be([0], *together, *([] if singletons is None else [singletons]))
+        (mean,), (deviation,) = worth.preview([0], *together, *([] if singletons is None else [singletons]))
         whole = from_singletons(mean, deviation)
         best = int(np.argmax(whole.mean))
         known = min(1.0, max(0.0, float(whole.mean[best])) / (KNOWN * float(deviation[best])))
@@ -193,19 +175,17 @@ class SlatePerContext:
                 column.look(
                     centres,
                     whole,
-                    release_context.users,
+                    context.users,
                     self._items.slots,
                     np.maximum(mine, 0.0),
                     surely=SURE * apart,
-                    opens=known >= 1.0 and release_context.users >= OPENS_AFTER * self._plan.nu,
+                    opens=known >= 1.0 and context.users >= OPENS_AFTER * self._plan.nu,
                 )
             )
         published = [(worth, [0], each) for each in together]
         return Looked(columns, views, counted, shares, published), (whole, known)
 
-    def _with_cells(
-        self, release: PublishedCells, shares: Floats
-    ) -> tuple[list[ColumnMeans], list[Measured]]:
+    def _with_cells(self, release: ReleasedCells, shares: Floats) -> tuple[list[ColumnMeans], list[Measured]]:
         """The means of columns with what was published of their values, and sums over all values of a column."""
         columns, together = list[ColumnMeans](), list[Measured]()
         for number, column in enumerate(self.columns):
@@ -231,7 +211,7 @@ class SlatePerContext:
                 variance[known] = np.maximum(variance[known], view.variances[values[known]])
         return mean, variance
 
-    def take(self, picked: Chosen, release_context: ReleaseContext, new: NDArray[np.bool_]) -> None:
+    def take(self, picked: Chosen, context: ReleaseContext, new: NDArray[np.bool_]) -> None:
         """Go on from what was published, and show the slates."""
         looked = picked.looked
         for mine, theirs, view in zip(self.columns, looked.columns, looked.views, strict=True):
@@ -240,9 +220,9 @@ class SlatePerContext:
             if counted is not None:
                 self._counts.publish(number, *counted)
         for means, key, result in looked.published:
-            means.add(key, result)
+            means.add((key, result))
         self._known[0] = picked.known
-        self.common.take(picked.common, release_context, new)
+        self.common.take(picked.common, context, new)
         self.slates[:] = self.common.slate
         self.backfill[:] = EMPTY_SLOT
         if picked.by_type is not None:
@@ -250,7 +230,7 @@ class SlatePerContext:
             self.backfill[picked.by_type.present] = picked.by_type.backfill
 
     def forget(self) -> None:
-        """Tastes have changed: nothing that was published before counts any more."""
+        """After drift: nothing that was published before counts any more."""
         self.common.forget()
         self._counts.forget()
         for column in self.columns:
@@ -276,11 +256,6 @@ class SlatePerContext:
                 while best := self._items.pick(own, slate):
                     slate[best[0]] = best[1]
 
-    @property
-    def means(self) -> Sequence[RunningMeans]:
-        """What was published of everybody and of sets, over releases."""
-        return self.common.means
-
     # What a snapshot holds.
 
     @property
@@ -292,21 +267,6 @@ class SlatePerContext:
             slate,
             (learned, self.slates, self.backfill, self._known, columns, self._counts.arrays),
             query_weights,
-        )
-
-    def sound(self) -> bool:
-        """Whether these numbers, as read from a snapshot, can have come about."""
-        n_items, both = self._items.n_items, np.hstack([self.slates, self.backfill])
-        ordered = np.sort(both, axis=1)
-        twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] != EMPTY_SLOT)
-        return bool(
-            ((both >= EMPTY_SLOT) & (both < n_items)).all()
-            and not twice.any()
-            and 0 <= self._known[0] <= 1
-            and self._counts.sound()
-            and all(map(self._items.obeyed, self.slates))
-            and all(column.sound() for column in self.columns)
-            and self.common.sound()
         )
 
 

@@ -27,14 +27,13 @@ from diminuendo.learners.slates.blocks import (
 )
 from diminuendo.learners.slates.contexts.segments import SegmentShares
 from diminuendo.learners.slates.menu import remaining_same
+from diminuendo.learners.slates.question_policy import HIDDEN
 from diminuendo.learners.slates.questions import Questions
 from diminuendo.sums.private_counts import Counts
 from diminuendo.types import Floats, Ints, Items
 
 NOT_HERE = -1
 """In the place of a segment's part, where the segment is of another group."""
-HIDDEN = 2
-"""How much one answer moves hidden cells, in units: one where it was, and one where it might have been."""
 
 
 @dataclass(frozen=True, eq=False)

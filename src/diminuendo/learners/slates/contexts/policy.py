@@ -14,21 +14,14 @@ Excludes   timing, and the memory of the process.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _snapshots
-from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.frame import Frame
-from diminuendo.learners.base.menu import Chooser
-from diminuendo.learners.base.policy import MenuPolicy
-from diminuendo.learners.health import Signal
-from diminuendo.learners.slates.builder import SlateBuilder
 from diminuendo.learners.slates.contexts.blocks import (
-    HIDDEN,
     GroupBlock,
     OpenGroupBlock,
     opened_from,
@@ -38,11 +31,11 @@ from diminuendo.learners.slates.contexts.group_sizes import estimate_group_sizes
 from diminuendo.learners.slates.contexts.groups import Group
 from diminuendo.learners.slates.contexts.menu import SlatesByGroup
 from diminuendo.learners.slates.contexts.segments import SegmentShares
-from diminuendo.learners.slates.planner import NO_LEADER, SlatePlanner, nobody_leads
-from diminuendo.learners.slates.questions import KnownBeforehand, Noise, Questions
+from diminuendo.learners.slates.planner import NO_LEADER, nobody_leads
+from diminuendo.learners.slates.question_policy import QuestionPolicy
+from diminuendo.learners.slates.questions import KnownBeforehand, Questions
 from diminuendo.learners.slates.rewards import new_signal, take_stock
 from diminuendo.privacy.budget import Budget
-from diminuendo.privacy.events import Laplace
 from diminuendo.streams.users import Users
 from diminuendo.sums.private_counts import Counts
 from diminuendo.types import Floats, Ints, Items
@@ -51,63 +44,26 @@ MOST_GROUPS = 64
 """No more groups are planned for."""
 
 
-class GroupedSlatePolicy(MenuPolicy):
-    """Plans blocks for groups, deals their decks, and publishes what users said; `asked` is what was asked for."""
-
-    purpose, remote_rounds = "one question to each user", True
-    signal: Signal
+class GroupedSlatePolicy(QuestionPolicy):
+    """Plans blocks for groups, assigns their rounds, and publishes users' answers."""
 
     def __init__(
         self, frame: Frame, asked: Budget, counts: Counts, questions: Questions, known: KnownBeforehand
     ) -> None:
-        if frame.horizon is None or frame.contexts is None:
-            raise InvalidInput(f"{frame.name!r} plans for a number of rounds and for contexts; give both.")
-        self.frame, self.reader = frame, questions.reader
-        self.budget = asked if counts.noisy else None
-        self._epsilon, self._horizon, self._private = asked.epsilon, frame.horizon, frame.contexts.private
+        super().__init__(frame, asked, counts, questions, known)
+        assert frame.contexts is not None
+        self._private = frame.contexts.private
         self.proof = "docs/maths/contexts-counts.md, Theorem " + ("B4" if self._private else "B3")
-        self._counts, self._questions, self._builder = counts, questions, SlateBuilder(known.items)
-        self.items, self._known = known.items, known
         self.segment_shares = SegmentShares(frame.contexts)
-        self.groups = [Group(self._planner(hidden=False), self._private)]
+        self.groups = [Group(self._planner(), self._private)]
         self.signal = new_signal(self.groups[0].planner, known.horizon)
         self.group_of: Ints = np.zeros(self.segment_shares.n_segments, dtype=np.int64)
         """The group of each segment."""
-        self._blocks: list[OpenGroupBlock] = []  # each has its lot of cells, in the same order
-        # Of a release that was begun: the place of its block, what was published, and of how many users.
-        self._published: tuple[int, Floats, Ints] | None = None
+        self._blocks: list[OpenGroupBlock] = []  # each has its histogram, in the same order
         self._shown: dict[int, OpenGroupBlock] = {}  # by group, the block that is shown, or was shown last
         self._update_menu()
 
-    def _planner(self, hidden: bool) -> SlatePlanner:
-        frame, questions = self.frame, self._questions
-        scales = {each: self._scale(each) for each in questions.sensitivities}
-        noise = Noise(float(self._counts.event.epsilon), scales, self._counts.noisy)
-        if hidden:
-            hard = {each: self._scale(HIDDEN) for each in questions.sensitivities}
-            noise = Noise(noise.epsilon / HIDDEN, hard, self._counts.noisy)
-        return SlatePlanner(
-            frame.n_items, frame.slots, self._horizon, questions, noise,
-            ahead=frame.feedback_window.ahead, response_rate=frame.feedback_window.response_rate, builder=self._builder,
-            prior=self._known.prior,
-        )  # fmt: skip
-
-    def _scale(self, sensitivity: int) -> float:
-        return self._counts.scale(sensitivity) / self._counts.ticks
-
-    # What is promised.
-
-    @property
-    def events(self) -> Laplace | None:
-        """What the whole run costs one round: as much as one block, for none is in two."""
-        return self._counts.event if self._counts.noisy else None
-
-    # Public: the decks of all groups.
-
-    @property
-    def chooser(self) -> Chooser:
-        """Shows each round the slate of its user's group."""
-        return self._chooser
+    # Public: the assignments of all groups.
 
     def _menu(self, first: int, end: int, slates: Items, decks: Items, chances: Floats) -> SlatesByGroup:
         frame, groups = self.frame, self.group_of[self.segment_shares.segment_of]
@@ -153,16 +109,6 @@ class GroupedSlatePolicy(MenuPolicy):
 
     # Public: the items change.
 
-    def appear(self, items: Iterable[int]) -> None:
-        """These items are there from now on, and are tried from each group's next block on."""
-        self.items.appear(items, 0)
-        self._items_changed()
-
-    def retire(self, items: Iterable[int]) -> None:
-        """These items are not shown any more."""
-        self.items.retire(items, 0)
-        self._items_changed()
-
     def _items_changed(self) -> None:
         """Blocks end now, if one of their slates has items that are gone, or lacks pinned ones."""
         rounds = self.frame.rounds
@@ -192,27 +138,24 @@ class GroupedSlatePolicy(MenuPolicy):
     def release(self) -> None:
         """Publish a block that is settled; or plan the next block of a group that has nothing to show."""
         frame, place = self.frame, self._settled()
-        if place is not None or self._published is not None:
-            if self._published is None and place is not None:
-                users = self._blocks[place].users.ravel()
-                if not self._private:
-                    users = self._counts.known(users.copy, frame.secret, place)
-                self._published = place, self._counts.release(frame.secret, place), users
+        if place is not None:
+            users = self._blocks[place].users.ravel()
+            if not self._private:
+                users = self._counts.known(users.copy, frame.secret, place)
+            published = self._counts.release(frame.secret, place)
             with frame.guard.learning():
-                self._take_in()
+                self._take_in(place, published, users)
             return
         with frame.guard.publishing():
-            with frame.guard.lock:  # first: without coins nothing has happened yet
+            with frame.guard.lock:  # first: if there is no randomness, nothing has happened yet
                 word = int(frame.public.take(1)[0])
             with frame.guard.learning():
                 rng = np.random.Generator(np.random.Philox(word))
                 plan, leading = self._plan(rng)
             self._begin(plan, leading)
 
-    def _take_in(self) -> None:
-        """Believe what was published about a block, and forget what its users said."""
-        assert self._published is not None
-        place, published, users = self._published
+    def _take_in(self, place: int, published: Floats, users: Ints) -> None:
+        """Condition on what was published about a block, and forget what its users said."""
         opened, frame = self._blocks[place], self.frame
         group, plan = self.groups[opened.plan.group], opened.plan
         noisy = [
@@ -234,7 +177,6 @@ class GroupedSlatePolicy(MenuPolicy):
         with frame.guard.answers, frame.guard.lock:
             self._counts.forget(place)
             del self._blocks[place]
-            self._published = None
 
     def _plan(self, rng: np.random.Generator) -> tuple[GroupBlock, Floats]:
         """The next block of the first group that has nothing to show; it is split first, if that is due."""
@@ -311,14 +253,6 @@ class GroupedSlatePolicy(MenuPolicy):
             self._blocks, self._shown = blocks, shown
             self._update_menu()
 
-    def fill(self, row: Items) -> bool:
-        """The leading slate of her group's last block; where none leads, its first; before there is one, any items."""
-        if not self._shown_out():
-            return False
-        row[:] = self.filler(int(self.frame.coming[0]) if len(self.frame.coming) else 0)
-        self.leave_out(row[None, :], self.frame.coming[:1])
-        return True
-
     def filler(self, kind: int = 0) -> Items:
         """What somebody of the type `kind` is shown where no round of a deck can be had."""
         group = int(self.group_of[self.segment_shares.segment_of[kind]])
@@ -370,18 +304,8 @@ class GroupedSlatePolicy(MenuPolicy):
 
     # What a snapshot holds. The names are those of a format.
 
-    def config(self) -> dict[str, Any]:
-        """The epsilon that was asked for, and what is known of items beforehand."""
-        return (
-            {"epsilon": self._epsilon}
-            | self._known.config()
-            | ({} if self._counts.noisy else {"private": False})
-        )
-
     def extra(self) -> dict[str, NDArray[Any]]:
         """The open blocks and their cells, who came, the groups, and what was learned about each."""
-        if self._published is not None:
-            raise InvalidInput("A release is under way; call choose() again before a snapshot.")
         result = {"group_of": self.group_of, "health": self.signal.array}
         result |= {**self.segment_shares.arrays(), **self.items.changed()}
         result |= {f"counts.{name}": part for name, part in self._counts.arrays().items()}
@@ -407,7 +331,5 @@ class GroupedSlatePolicy(MenuPolicy):
         while block := _snapshots.taken(found, f"block.{len(self._blocks)}"):
             plan = unpacked(block.pop("plan"), self.frame.slots)
             self._show(opened_from(plan, block))
-        if found:
-            raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")
         self._counts.take(counts)
         self._update_menu()
