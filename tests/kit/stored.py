@@ -17,7 +17,7 @@ from diminuendo.privacy import calibrate
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian
 from diminuendo.randomness import SecretRandomness
 from diminuendo.sums.batch import csr_rows
-from diminuendo.sums.clip import Clip, cut_all, gains_row
+from diminuendo.sums.clip import Clip, cut_all, dense_row, sparse_row
 from diminuendo.sums.greedy_queries.cost import squared_shifts
 from diminuendo.sums.greedy_queries.participants import Answers, Moved, Prefix, PrefixWalk
 from diminuendo.sums.greedy_queries.release import GreedyRelease
@@ -205,3 +205,12 @@ class UsersByHand(StoredUsers):
 def _as(kind: Any, release: Any) -> Any:
     release.__class__ = kind
     return release
+
+
+def gains_row(values: object, indices: object, size: int) -> tuple[Floats, Ints]:
+    """What items are worth to one user, at the door: a whole vector, of which only gains above 0 count, or sparse."""
+    if indices is not None:
+        return sparse_row(values, indices, size)
+    row = dense_row(values, size)
+    places = np.flatnonzero(row > 0)
+    return row[places], places

@@ -152,7 +152,9 @@ def test_late_credit_would_cost_twice_as_much(monkeypatch: pytest.MonkeyPatch) -
     """An answer counted in whatever block is open when it comes: in one run at once, in the other later."""
 
     def delay(self: SlatePolicy, place: int, answer: Any) -> None:
-        self._count(np.array([0]), np.array([answer]))
+        shown = self._blocks[-1]
+        question, start = int(shown.block.questions[0]), int(shown.starts[0])
+        self._counts.add_one(*self._questions.count_one(question, start, answer))
 
     monkeypatch.setattr(SlatePolicy, "learn", delay)
     small_blocks(monkeypatch)

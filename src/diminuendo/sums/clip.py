@@ -243,15 +243,6 @@ def sparse_row(values: object, indices: object, size: int) -> tuple[Floats, Ints
     return row, whole
 
 
-def gains_row(values: object, indices: object, size: int) -> tuple[Floats, Ints]:
-    """What items are worth to one user, at the door: a whole vector, of which only gains above 0 count, or sparse."""
-    if indices is not None:
-        return sparse_row(values, indices, size)
-    row = dense_row(values, size)
-    places = np.flatnonzero(row > 0)
-    return row[places], places
-
-
 def cut_all(values: Floats, ceiling: float) -> Floats:
     """Each entry cut to what one may be, from 0 to the ceiling; what is not a number counts as 0."""
     return np.clip(np.where(np.isnan(values), 0.0, values), 0.0, ceiling)

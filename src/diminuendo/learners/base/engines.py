@@ -43,19 +43,15 @@ Begin = Callable[[Block], Any]
 """From a block to an object whose methods add the block's part to a total, their last argument."""
 
 
-class Totals(Protocol):
-    """Queries of one release over the blocks that were there when it began."""
-
-    def total(self, query: str, shape: tuple[int, ...], *given: Any) -> Ints:
-        """What the method `query` adds up over all blocks, beginning with zeros of that shape."""
-        ...
-
-
 class Engine(Protocol):
     """Where queries run."""
 
-    def over(self, blocks: Sequence[Block], begin: Begin) -> Totals:
-        """Queries over these blocks; `begin`: a pure function that can be pickled."""
+    def over(self, blocks: Sequence[Block], begin: Begin) -> Any:
+        """Queries of one release over these blocks; `begin`: a pure function that can be pickled.
+
+        Returns an object whose `total(query, shape, *given)` adds up over all blocks what the method `query` adds to
+        zeros of that shape.
+        """
         ...
 
 
@@ -68,7 +64,7 @@ class Threads:
     def __post_init__(self) -> None:
         _validate.positive_int(self.threads, "threads")
 
-    def over(self, blocks: Sequence[Block], begin: Begin) -> Totals:
+    def over(self, blocks: Sequence[Block], begin: Begin) -> Any:
         """Queries in this process."""
         return _Here([begin(block) for block in blocks], self.threads)
 
@@ -114,7 +110,7 @@ class OnRay:
 
     address: str = LOCAL
 
-    def over(self, blocks: Sequence[Block], begin: Begin) -> Totals:
+    def over(self, blocks: Sequence[Block], begin: Begin) -> Any:
         """Queries as tasks."""
         ray, _ = joined(self.address, cores(), users=True)
         return _OnRay(ray, blocks, begin)

@@ -104,7 +104,8 @@ class StoredParticipants:
         return f"<StoredParticipants, {self._n_items} items>"
 
     def _total(self, query: str, shape: tuple[int, ...], *given: Any) -> Ints:
-        return self._blocks.total(query, shape, *given) + added_up(self._functions, query, shape, given)
+        blocks: Ints = self._blocks.total(query, shape, *given)
+        return blocks + added_up(self._functions, query, shape, given)
 
     def sums(self, prefix: Prefix, whose: Ints, many: int) -> Ints:
         """(many, items): what is left after a chain."""

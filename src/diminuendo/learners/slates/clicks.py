@@ -13,19 +13,17 @@ Assumes    for learning: users who read from the top (streams/clicks.py), much a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Clicks
 from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.slates.blocks import WHICH_SLOT
 from diminuendo.learners.slates.likelihood import COUNT_VARIANCE
-from diminuendo.learners.slates.policy import first_slate, slate_learner
+from diminuendo.learners.slates.policy import slate_entry, slate_learner
 from diminuendo.learners.slates.posterior import SlatePosterior
 from diminuendo.learners.slates.questions import Noise, Questions
 from diminuendo.offline.rules import SlateRules
@@ -197,27 +195,10 @@ def slate_clicks(
     )  # fmt: skip
 
 
-def _open(private: bool) -> dict[str, Any]:
-    """The entry without noise."""
-    return {
-        "make": partial(slate_clicks, private=False),
-        "summary": "slate clicks without noise: what privacy costs; not private",
-        "advice": Advice("none", "-", "counts", "as what slate clicks could learn without noise"),
-        "private": False,
-        "pure": False,
-        "audited_on": (),
-    }
-
-
-SlateClicks = Entry(
+SlateClicks = slate_entry(
     "slate-clicks",
     slate_clicks,
-    reads=Clicks.kinds,
-    summary="noisy clicks per slate, and beliefs about items; click; private, delta = 0",
-    slow=True,
-    advice=Advice("(ε, 0)", "-", "counts", "first, with clicks"),
-    pure=True,
-    audited_on=(first_slate,),
-    choices={"private": (True, False)},
-    vary=_open,
+    Clicks.kinds,
+    "noisy clicks per slate, and posteriors about items; click; private, delta = 0",
+    "first, with clicks",
 )

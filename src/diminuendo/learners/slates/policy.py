@@ -17,16 +17,17 @@ Excludes   timing, and the memory of the process.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.entry import Shape
+from diminuendo.learners.base.entry import Advice, Entry, Shape
 from diminuendo.learners.base.frame import LONGEST, Frame
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
@@ -53,7 +54,9 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams.contexts import Contexts, as_contexts
 from diminuendo.streams.users import Users
 from diminuendo.sums.private_counts import Counts, ExactCounts, PrivateCounts
-from diminuendo.types import Floats, Ints, Items
+from diminuendo.types import FeedbackKind, Floats, Ints, Items
+
+P = ParamSpec("P")
 
 
 class SlatePolicy(QuestionPolicy):
@@ -239,14 +242,9 @@ class SlatePolicy(QuestionPolicy):
         if frame.exclusions:
             as_assigned = (slates[done:stop] == shown.block.slates[assigned]).all(axis=1)
             assigned, answers = assigned[as_assigned], answers[as_assigned]
-        self._count(assigned, answers)
+        places, ticks = self._questions.ticks_of(shown.block.questions[assigned], answers)
+        self._counts.add(shown.starts[assigned] + places, ticks)
         return stop
-
-    def _count(self, assigned: Items, answers: NDArray[Any]) -> None:
-        """Count answers of users who were assigned to these slates of the block that is shown."""
-        shown = self._blocks[-1]
-        questions, starts = shown.block.questions[assigned], shown.starts[assigned]
-        self._counts.add(*self._questions.count(questions, starts, answers))
 
     # What a snapshot holds. The names are those of a format.
 
@@ -318,3 +316,26 @@ def slate_learner(
 def first_slate(epsilon: float) -> Shape:
     """The smallest world in which something is published: when the first slate was shown to enough users."""
     return 2, 1, math.ceil(USERS_PER_SLATE * (1 + 1 / epsilon)) + 1
+
+
+def slate_entry(
+    name: str, make: Callable[P, Learner], reads: frozenset[FeedbackKind], summary: str, when: str
+) -> Entry[P]:
+    """The entry of a recipe, with its variant without noise."""
+    title = name.replace("-", " ")
+    recipe: Callable[..., Learner] = make
+
+    def vary(private: bool) -> dict[str, Any]:
+        return {
+            "make": partial(recipe, private=False),
+            "summary": f"{title} without noise: what privacy costs; not private",
+            "advice": Advice("none", "-", "counts", f"as what {title} could learn without noise"),
+            "private": False,
+            "pure": False,
+            "audited_on": (),
+        }
+
+    return Entry(
+        name, make, reads=reads, summary=summary, slow=True, advice=Advice("(ε, 0)", "-", "counts", when),
+        pure=True, audited_on=(first_slate,), choices={"private": (True, False)}, vary=vary,
+    )  # fmt: skip

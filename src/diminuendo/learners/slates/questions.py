@@ -93,11 +93,6 @@ class Questions(ABC):
     def ticks_of(self, questions: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
         """For each answer, by its question, to which of the cells of her slate it adds, and the ticks."""
 
-    def count(self, questions: Ints, starts: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
-        """The cells that answers add to, and the ticks; by each user's question, and the first cell of her slate."""
-        places, ticks = self.ticks_of(questions, answers)
-        return starts + places, ticks
-
     @abstractmethod
     def count_one(self, question: int, start: int, answer: Any) -> tuple[int, int]:
         """The cell that one answer adds to, and the ticks, in plain numbers: arrays would take ten times as long."""
