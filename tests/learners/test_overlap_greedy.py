@@ -249,29 +249,6 @@ def test_a_ledger_too_small_refuses() -> None:
         OverlapGreedy(12, 3, horizon=600, epsilon=1.0, delta=1e-6, ledger=small).replay(taste_groups(600, 12))
 
 
-def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = OverlapGreedy(8, 2, horizon=100, epsilon=1.0, delta=1e-6, rng=SeededSource(1))
-    users, stored = taste_groups(100, 8, groups=2, items_per_group=3), memory_of(learner)._values
-    begin = stored.begin_greedy
-    failed: list[bool] = []
-
-    def once(*args: Any) -> Any:
-        if not failed:
-            failed.append(True)
-            raise OSError("disk full")
-        return begin(*args)
-
-    monkeypatch.setattr(stored, "begin_greedy", once)
-    policy = policy_of(learner)
-    first = policy.plan.schedule.ends[0]
-    learner.replay(users[:first])
-    with pytest.raises(OSError, match="disk full"):
-        learner.choose()
-    assert learner.rounds == first, "nobody was shown anything"
-    learner.replay(users[first:])
-    assert policy._rewards.published == policy._position.made == policy.plan.releases
-
-
 # What it earns.
 
 

@@ -339,20 +339,6 @@ def test_threads_add_up() -> None:
     assert total._cells.tolist() == [400 * 1024, 400 * 1024]
 
 
-def test_going_back_forgets_a_release_under_way(bare: list[Ints], monkeypatch: pytest.MonkeyPatch) -> None:
-    held = ledger_for(COSTS[0])
-    total = fresh("independent", 2, ledger=held)
-    early = total.snapshot()
-    total.add([1.0, 0.0, 0.0])
-    with monkeypatch.context() as patch:
-        patch.setattr(held._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-        with pytest.raises(OSError, match="full"):
-            total.release(secret())
-    total.restore(early)
-    assert total.release(secret()).tolist() == [0.0, 0.0, 0.0]
-    assert [drawn.name for drawn in held.drawn] == ["sum.000000"]
-
-
 @EVERY
 def test_a_snapshot_holds_everything(strategy: str, bare: list[Ints]) -> None:
     total, twin = fresh(strategy, 6), fresh(strategy, 6)

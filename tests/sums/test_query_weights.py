@@ -233,27 +233,6 @@ def test_after_a_crash_the_focus_is_the_one_that_was_kept(tmp_path: Path, drawn:
     users.ledger.close()
 
 
-def test_a_focus_that_could_not_be_kept_may_be_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing was drawn by it."""
-    users = stored()
-    with monkeypatch.context() as patch:
-        patch.setattr(users.ledger._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-        with pytest.raises(OSError, match="full"):
-            users.begin_greedy(0, [UNIT], WIDE, FIRST, secret())
-    np.testing.assert_array_equal(users.begin_greedy(0, [UNIT], WIDE, OTHER, secret()).factors, OTHER.factors)
-    assert len(users.ledger.charges) == 1
-
-
-def test_a_focus_that_is_changed_afterwards_changes_nothing(bare: None) -> None:
-    users = stored()
-    users.add([1.0], [0], batch=0)
-    weights = np.full(ITEMS, 128)
-    release = users.begin_greedy(0, [1], WIDE, QueryWeights(weights, 512), secret())
-    weights[:] = FULL
-    assert release.singletons(secret()).tolist() == [512, 0, 0, 0]
-    assert users.begin_greedy(0, [1], WIDE, full(), secret()).factors.tolist() == [0.5] * ITEMS
-
-
 # What it costs.
 
 

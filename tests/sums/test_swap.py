@@ -20,7 +20,6 @@ from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
-from diminuendo.streams import walks
 from diminuendo.streams.walks import Room, Segment, gains_around, one_user, singletons
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.greedy_queries.cost import UNIT, cost_of_one, squared_shifts, was_swap
@@ -275,32 +274,6 @@ def test_python_functions_say_around_a_slate_what_compiled_users_say(kind: str) 
             np.testing.assert_allclose(result[counts], compiled[counts], atol=1e-12)
 
 
-def test_users_who_are_looked_at_in_parts_say_the_same(bare: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many are looked at together, and whether they come as rows or as functions, also those who want
-    nothing."""
-    rows = np.array([[0.5, 0.2, 0.0, 0.9], [0.0] * 4, [0.0] * 4, [0.0, 0.3, 0.4, 0.0], [0.0] * 4, [0.1] * 4])
-    crowd = next(tossed_crowds("noisy-or", n_items=4, n_users=6))
-    leaf = crowd.leaves[0]
-    crowd = Crowd(
-        crowd.family,
-        4,
-        (type(leaf)(leaf.share, leaf.definition, tuple(map(tuple, rows.tolist()))),),
-        "sparse",
-    )
-    whole = release_of(crowd, [0, 2], Clip(), full())
-    expected = whole.publish(asked(crowd, whole, users_of(crowd)), secret())
-    assert expected.any()
-    for together in (1, 2, 3, 5):
-        monkeypatch.setattr(walks, "TOGETHER", together)
-        release = release_of(crowd, [0, 2], Clip(), full())
-        result = release.publish(asked(crowd, release, users_of(crowd)), secret())
-        np.testing.assert_array_equal(result, expected)
-    release = release_of(crowd, [0, 2], Clip(), full())
-    np.testing.assert_array_equal(
-        release.publish(asked(crowd, release, functions_of(crowd)), secret()), expected
-    )
-
-
 def test_whoever_raises_or_says_nonsense_around_a_slate_has_said_nothing(bare: None) -> None:
     def broken(chosen: Any) -> Floats:
         raise RuntimeError("she likes item 7")
@@ -373,20 +346,6 @@ def test_after_a_crash_an_around_is_what_was_drawn(tmp_path: Path) -> None:
     with pytest.raises(LedgerDamaged, match="not drawn again"):
         users.swap(0, [UNIT], WIDE, [0, 1], FIRST, source).publish(never(), source)
     users.ledger.close()
-
-
-def test_an_around_that_could_not_be_kept_may_be_tried_again(
-    bare: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    users = stored()
-    users.add([0.5], [0], batch=0)
-    release = users.swap(0, [1], WIDE, [1], full(), secret())
-    with monkeypatch.context() as patch:
-        patch.setattr(users.ledger._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-        with pytest.raises(OSError, match="full"):
-            release.publish([(0, np.full((2, 1), 0.5))], secret())
-    assert release.publish([(0, np.full((2, 1), 0.5))], secret())[0, 0] == 512
-    assert len(users.ledger.charges) == 1
 
 
 def test_the_ledger_says_in_public_what_was_asked(tmp_path: Path) -> None:
