@@ -46,7 +46,11 @@ def test_no_private_context_keeps_anybody_from_a_round(tmp_path: Path) -> None:
         rounds = site.app.front.by_name["hers"].rounds
         path, other = "/v1/placements/hers/decisions", "/v1/placements/shop/decisions"
         for many, each in enumerate(UNREADABLE, start=1):
-            for body in (b'{"context": %s}', b'{"exclude": ["plum", %s]}', b'{"exclude": %s, "user": "x"}'):
+            for body in (
+                b'{"context": %s}',
+                b'{"exclude": ["plum", %s]}',
+                b'{"exclude": %s, "user_id": "x"}',
+            ):
                 assert (await site.ask("POST", path, body % each)).status == 201, (body, each)
             result = await site.ask("POST", path, b'{"contexts": ["DE", %s, "FR"]}' % each)
             assert [one["slate"] for one in result.json["decisions"]] == [
@@ -54,7 +58,7 @@ def test_no_private_context_keeps_anybody_from_a_round(tmp_path: Path) -> None:
             ]  # fmt: skip
             assert site.app.front.by_name["hers"].decisions == 6 * many
             assert (await site.ask("POST", other, b'{"context": %s}' % each)).status in (400, 422)
-            assert (await site.ask("POST", path, b'{"user": %s}' % each)).status in (400, 422)
+            assert (await site.ask("POST", path, b'{"user_id": %s}' % each)).status in (400, 422)
             assert (await site.ask("POST", path, b'{"count": %s}' % each)).status in (400, 422)
         assert rounds.leases > 0
 

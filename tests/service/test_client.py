@@ -326,7 +326,7 @@ def test_waiting_for_a_service_that_is_away_ends_and_says_what_was_lost(
 
 
 def test_nobody_there() -> None:
-    with Client("http://127.0.0.1:9", feedback_window=0.1) as shop, pytest.raises(ServiceUnreachable):
+    with Client("http://127.0.0.1:9", retry_for=0.1) as shop, pytest.raises(ServiceUnreachable):
         shop.decide("home")
 
 

@@ -216,7 +216,7 @@ def test_health_is_what_was_said_last(shop: FakeStore) -> None:
     for shop.clock in (was + 5, was + 30, was + 90):
         states.append([one.state for one in public.health()])
     shop.clock = was
-    assert states == [["well"] * 2, ["delay"] * 2, ["away"] * 2]
+    assert states == [["well"] * 2, ["late"] * 2, ["away"] * 2]
 
 
 def test_trainers_and_front_ends_of_the_last_hour_are_told_of(tmp_path: Path) -> None:

@@ -127,18 +127,18 @@ HOSTILE: tuple[bytes, ...] = (
     b"", b"null", b"[]", b"{}", b"[null]", b"[[]]", b"0", b"NaN", b'{"reward": NaN}', b"Infinity", b'"x', b"{", DEEP,
     b'{"a":' * 50_000, b'{"context":' + b"[" * 900 + b"]" * 900 + b"}", b'{"exclude":' + b"[" * 900 + b"]" * 900 + b"}",
     b'{"context": 1' + b"0" * 10_000 + b"}", b'{"count": 1' + b"0" * 400 + b"}", b'{"count": -1}', b'{"count": 1.5}',
-    b'{"count": true}', b'{"count": "1"}', b'{"count": 1001}', b'{"user": ""}', b'{"user": "\\ud800"}',
-    b'{"user": "\xff\xfe"}', b'{"user": "\\u0000"}', b'{"user": 5}', b'{"user": []}', b'{"contexts": {}}',
+    b'{"count": true}', b'{"count": "1"}', b'{"count": 1001}', b'{"user_id": ""}', b'{"user_id": "\\ud800"}',
+    b'{"user_id": "\xff\xfe"}', b'{"user_id": "\\u0000"}', b'{"user_id": 5}', b'{"user_id": []}', b'{"contexts": {}}',
     b'{"contexts": []}', b'{"token": null}', b'{"token": 5}', b'{"token": ""}', b'{"token": "\\ud800", "click": 1}',
     b'{"token": "AAAA", "click": 1}', b'{"token": "AAAA", "wants": ["\\u0000"]}',
     b'{"token": "' + b"A" * 70_000 + b'"}',
     b'{"name": "x", "facts": {}}', b'{"name": "../x"}', b'{"appear": [null]}', b'{"appear": ["\\u0000"]}',
-    b'{"user": "a", "user": "b"}', b'{"constructor": 1}', b'{"exclude": {"a": {}}}', b'{"exclude": [1e999]}',
+    b'{"user_id": "a", "user_id": "b"}', b'{"constructor": 1}', b'{"exclude": {"a": {}}}', b'{"exclude": [1e999]}',
     b'{"context": 1e999}', b'{"context": {"country": [[]]}}', b"\xef\xbb\xbf{}", b"\x00", b"{} {}",
     b"[" + b"{}," * 1000 + b"{}]",
     b'{"name": "q", "epsilon": 0}', b'{"name": "q", "epsilon": 1e308}',
     b'{"name": "q", "max_rounds_per_user": 99999999999999999999}',
-    b'{"user": "a", "placement": "shop"}', b'{"token": "A", "user": "a"}',
+    b'{"user_id": "a", "placement": "shop"}', b'{"token": "A", "user_id": "a"}',
 )  # fmt: skip
 
 
@@ -193,7 +193,7 @@ def test_what_is_no_request_of_ours_is_a_problem_of_the_list(tmp_path: Path) -> 
 
     async def work() -> None:
         path = "/v1/placements/shop/decisions"
-        big = b'{"user": "' + b"x" * (5 << 20) + b'"}'
+        big = b'{"user_id": "' + b"x" * (5 << 20) + b'"}'
         for reply, problem in (
             (await site.ask("GET", "/nothing"), "path"),
             (await site.ask("GET", "/v1/placements/shop/", key="audit"), "path"),

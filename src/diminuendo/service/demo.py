@@ -152,7 +152,7 @@ class Visitors:
         return iter(self._wants)
 
     def _play(self, page: str, coming: Iterator[list[str]]) -> None:
-        shop = Client(self._address, self._key, feedback_window=LEAVES)
+        shop = Client(self._address, self._key, retry_for=LEAVES)
         while not self._stop.wait(random.expovariate(PER_SECOND / THREADS)):
             with self._lock:
                 wants = next(coming, None)

@@ -228,10 +228,10 @@ class Health:
 
     @property
     def state(self) -> str:
-        """`well`, `delay` or `away`."""
+        """`well`, `late` or `away`."""
         if self.age is None or self.age > DELAY + self.busy:
             return "away"
-        return "well" if self.age <= WELL + self.busy else "delay"
+        return "well" if self.age <= WELL + self.busy else "late"
 
 
 class Public:

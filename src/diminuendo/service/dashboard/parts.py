@@ -19,7 +19,7 @@ MOST_MENUS = 60
 WIDE, VERY_WIDE = 9.0, 24.0
 """From how many percent of the picture on a name is written into its bar: on a large screen, on a phone."""
 
-STATES = {"well": "healthy", "delay": "delay", "away": "no heartbeat"}
+STATES = {"well": "healthy", "late": "late", "away": "no heartbeat"}
 """What pages call the state of a process."""
 
 
@@ -136,7 +136,7 @@ def dots(health: Sequence[Health], stopped: Collection[str] = ()) -> Html:
 
 def _several(who: str, those: Sequence[Health]) -> Html:
     well = sum(one.state == "well" for one in those)
-    state = "well" if well == len(those) else "delay" if well else "away"
+    state = "well" if well == len(those) else "late" if well else "away"
     return _dot(state, who, f"{well} of {len(those)} healthy")
 
 
