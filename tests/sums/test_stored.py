@@ -197,7 +197,7 @@ def test_a_chain_goes_on_after_a_crash_as_it_began(tmp_path: Path) -> None:
         again.losses(1, np.ones(3), source)
     users.ledger.close()
     other, users = begin()
-    with pytest.raises(InvalidInput, match="one release is one chain"):
+    with pytest.raises(InvalidInput, match="one release is one sequence"):
         other.losses(1, np.zeros(3), source)
     users.ledger.close()
     for kept in (tmp_path / "ledger.releases").glob("*"):

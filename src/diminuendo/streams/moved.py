@@ -111,7 +111,7 @@ class FunctionWalk:
     """A user who is a Python function, along a growing slate.
 
     A function may answer otherwise the next time. So what it said of each slate is recorded (`recorded`), and a release
-    that comes to the same slate again takes what was said first: else rows and rest could add up to more than singletons.
+    that comes to the same slate again takes what was said first: else losses could add up to more than singletons.
     """
 
     def __init__(
