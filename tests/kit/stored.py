@@ -130,7 +130,7 @@ class UsersByHand(StoredUsers):
     """What each item is worth to users by itself, each user with the batch they belong to."""
 
     def __init__(self, n_items: int, **options: Any) -> None:
-        super().__init__(n_items, asked=self.stored, **options)
+        super().__init__(n_items, participants=self.stored, **options)
         self.users = list[HandUser]()
 
     def add(self, values: Any, indices: Any = None, *, batch: int, kind: int = 0) -> None:

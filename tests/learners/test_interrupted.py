@@ -109,7 +109,7 @@ def test_a_release_that_failed_anywhere_goes_on(at: int, monkeypatch: pytest.Mon
     drawn = [entry.name for entry in ledger.drawn]
     assert set(drawn) <= {entry.name for entry in other.drawn}
     assert len(set(drawn)) == len(drawn)
-    assert broken.policy._position.made == whole.policy._position.made
+    assert broken.policy._position.releases == whole.policy._position.releases
     OverlapGreedy.restore(broken.snapshot())
 
 

@@ -415,9 +415,9 @@ def test_an_around_that_failed_is_made_at_the_next_round(part: str, monkeypatch:
                 learner.choose()
     policy = policy_of(learner)
     assert learner.rounds == at, "nobody was shown anything"
-    assert policy._position.made == 7
+    assert policy._position.releases == 7
     learner.replay(users[at:])
-    assert policy._rewards.published == policy._position.made == policy.plan.releases
+    assert policy._rewards.published == policy._position.releases == policy.plan.releases
     names = [charge.note.partition(":")[0] for charge in ledger.charges]
     assert len(set(names)) == len(names), "charged for once"
     assert kinds(learner, ledger)[7]

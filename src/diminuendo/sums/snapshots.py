@@ -32,11 +32,11 @@ def unpack(snapshot: bytes, spec: dict[str, Any], arrays: Sequence[NDArray[Any]]
     fill(arrays, read(snapshot, spec))
 
 
-def fill(arrays: Sequence[NDArray[Any]], found: Sequence[NDArray[Any]]) -> None:
+def fill(arrays: Sequence[NDArray[Any]], values: Sequence[NDArray[Any]]) -> None:
     """Fill arrays in place with those that were found, which are of the same kinds."""
-    if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in arrays]:
+    if [(a.shape, a.dtype) for a in values] != [(a.shape, a.dtype) for a in arrays]:
         raise InvalidInput("The snapshot does not fit; it was cut short or altered.")
-    for old, new in zip(arrays, found, strict=True):
+    for old, new in zip(arrays, values, strict=True):
         old[...] = new
 
 

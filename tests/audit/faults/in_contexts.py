@@ -38,7 +38,7 @@ class _Unpaid:
 def two_chains(policy: Any, broken: bool) -> None:
     """Users are asked along the chain of their type, and along one for everybody, and only one of them is paid."""
     memory, frame = policy._memory, policy.frame
-    begin, freeze, everybody = memory.begin_by_type, memory._asked, list[Participants]()
+    begin, freeze, everybody = memory.begin_by_type, memory._participants, list[Participants]()
 
     def twice(weights: Ints, factors: Floats) -> Any:
         everybody[:] = [freeze(weights, factors)]
@@ -53,7 +53,7 @@ def two_chains(policy: Any, broken: bool) -> None:
             common.residual_by_type(frame.secret)
         return asked, cells
 
-    memory._asked, memory.begin_by_type = twice, both
+    memory._participants, memory.begin_by_type = twice, both
 
 
 def exact_counts(policy: Any, broken: bool) -> None:
@@ -73,7 +73,7 @@ def batch_ends_on_a_value(policy: Any, broken: bool) -> None:
         seen[0] += int((types == 1).sum())
 
     policy.record_arrivals = counted
-    policy.due = lambda: bool(due() and (not broken or seen[0] > policy._position.made))
+    policy.due = lambda: bool(due() and (not broken or seen[0] > policy._position.releases))
 
 
 def counts_follow_answers(policy: Any, broken: bool) -> None:

@@ -132,9 +132,9 @@ class _OnRay:
         self._task: Any = ray.remote(num_cpus=1, max_retries=RETRIES)(answer)
 
     def total(self, query: str, shape: tuple[int, ...], *given: Any) -> Ints:
-        asked = _dumps((query, shape, given))
+        packed_query = _dumps((query, shape, given))
         waiting = [
-            self._task.remote((self._release, number), asked, self._begin, *blocks)
+            self._task.remote((self._release, number), packed_query, self._begin, *blocks)
             for number, blocks in enumerate(self._shares)
         ]
         try:
@@ -149,7 +149,7 @@ class _OnRay:
 _REMEMBERED: OrderedDict[Any, list[Any]] = OrderedDict()
 
 
-def answer(share: Any, asked: bytes, begin: NDArray[np.uint8], *blocks: NDArray[np.uint8]) -> Ints:
+def answer(share: Any, packed_query: bytes, begin: NDArray[np.uint8], *blocks: NDArray[np.uint8]) -> Ints:
     """In a worker: what a query adds up over some blocks. How far users have come is a memo, and nothing else."""
     if share not in _REMEMBERED:
         plugins, pickled = pickle.loads(begin.tobytes())
@@ -158,7 +158,7 @@ def answer(share: Any, asked: bytes, begin: NDArray[np.uint8], *blocks: NDArray[
         while len(_REMEMBERED) >= REMEMBERED:
             _REMEMBERED.popitem(last=False)
         _REMEMBERED[share] = [first(_unpacked(block)) for block in blocks]
-    query, shape, given = pickle.loads(asked)
+    query, shape, given = pickle.loads(packed_query)
     return added_up(_REMEMBERED[share], query, shape, given)
 
 

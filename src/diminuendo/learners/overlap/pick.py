@@ -56,7 +56,7 @@ class SlatePicker:
         self.worth.add(([0], Measured(scores * users, np.full(len(scores), users), sigma)))
         self.gains[:] = scores
 
-    def slate(self, asked: StoredQuestions) -> Picked:
+    def slate(self, release: StoredQuestions) -> Picked:
         """The slate that is greedy on the posterior, given these answers. Nothing is changed until `take`."""
         new: list[tuple[RunningMeans, list[int], Measured]] = []
 
@@ -69,7 +69,7 @@ class SlatePicker:
             (row,), (deviation,) = measured
             return row, deviation
 
-        singletons, deviation = mean(self.worth, [0], asked.singletons())
+        singletons, deviation = mean(self.worth, [0], release.singletons())
         posterior = from_singletons(singletons, deviation)
         wanted = np.maximum(posterior.mean, 0.0) + np.sqrt(posterior.variance)
         slate: Items = np.full(self._items.slots, EMPTY_SLOT, dtype=np.int32)
@@ -78,7 +78,7 @@ class SlatePicker:
         for left in range(len(slate), 0, -1):
             if left == 1:
                 posterior = posterior.condition_on_gains(
-                    *mean(self.residuals, sorted(prefix), asked.residual())
+                    *mean(self.residuals, sorted(prefix), release.residual())
                 )
             picked = self._items.pick(posterior.mean, slate)
             if picked is None or picked[1] not in self._items.pinned:  # else there is nothing to choose
@@ -90,22 +90,22 @@ class SlatePicker:
             slate[slot], places[item] = item, 1.0
             if left > 1:
                 posterior = posterior.condition_on_losses(
-                    *mean(self.rows, [*sorted(prefix), item], asked.losses(item))
+                    *mean(self.rows, [*sorted(prefix), item], release.losses(item))
                 )
                 prefix.append(item)
         standing = _standing(places, wanted, slate, float(singletons.sum()))
         return Picked(slate, prefix, posterior.mean, new, standing)
 
-    def improved(self, asked: StoredSwap) -> Picked:
+    def improved(self, release: StoredSwap) -> Picked:
         """The slate that was queried, with items swapped that are surely better. Changes nothing until `take`."""
-        result = asked.answers()
+        result = release.answers()
         if result is None:
-            return Picked(self._full(asked.slate, self.gains), [], self.gains.copy(), [], None)
-        key = asked.slate.tolist()
-        swap = SwapPosterior(asked.slate, *self._swaps.preview(key, result))
+            return Picked(self._full(release.slate, self.gains), [], self.gains.copy(), [], None)
+        key = release.slate.tolist()
+        swap = SwapPosterior(release.slate, *self._swaps.preview(key, result))
         slate = self._full(swapped(swap, self._items), swap.residual.mean)
-        standing = _standing(*swap.standing(self._items), asked.slate, None)
-        carried = swap.carried(slate) if (slate != asked.slate).any() else None
+        standing = _standing(*swap.standing(self._items), release.slate, None)
+        carried = swap.carried(slate) if (slate != release.slate).any() else None
         return Picked(slate, [], swap.residual.mean, [(self._swaps, key, result)], standing, carried)
 
     def take(self, picked: Picked) -> None:

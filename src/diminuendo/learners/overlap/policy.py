@@ -74,7 +74,7 @@ class Position:
 
     Attributes
     ----------
-    made : int
+    releases : int
         The number of releases made.
     memory_begins : int
         The batch with which memory begins: users before it are forgotten.
@@ -82,13 +82,13 @@ class Position:
         The number of batches whose rewards were looked at.
     """
 
-    made, memory_begins, rewards_seen = _Entry(0), _Entry(1), _Entry(2)
+    releases, memory_begins, rewards_seen = _Entry(0), _Entry(1), _Entry(2)
 
     def __init__(self) -> None:
         self.array: Ints = np.zeros(3, dtype=np.int64)
 
     def __repr__(self) -> str:
-        return f"<Position: {self.made} releases>"
+        return f"<Position: {self.releases} releases>"
 
 
 class OverlapPolicy(MenuPolicy):
@@ -148,9 +148,9 @@ class OverlapPolicy(MenuPolicy):
 
     def _next_menu(self) -> Menu:
         """What is shown from the next round on until the next release, unless items change meanwhile."""
-        frame, made = self.frame, self._position.made
-        end = frame.published_at(self.plan.schedule.ends[made])
-        return self._shown.menu(frame.rounds, end, frame.public.passed, released=made > 0)
+        frame, releases = self.frame, self._position.releases
+        end = frame.published_at(self.plan.schedule.ends[releases])
+        return self._shown.menu(frame.rounds, end, frame.public.passed, released=releases > 0)
 
     def record_arrivals(self, first: int, types: Ints, counts: NDArray[np.bool_]) -> None:
         """Users of these types came; those whose answers count are counted by type, where that is public."""
@@ -181,7 +181,7 @@ class OverlapPolicy(MenuPolicy):
         return batch, rounds > (schedule.ends[batch - 1] if batch else 0)
 
     def _items_changed(self) -> None:
-        self._shown.items_changed(released=self._position.made > 0)
+        self._shown.items_changed(released=self._position.releases > 0)
         self._chooser = self._next_menu().chooser()
 
     @property
@@ -203,14 +203,16 @@ class OverlapPolicy(MenuPolicy):
 
     def due(self) -> bool:
         """Whether a batch is settled that was not released yet. After the last nobody comes, so it is not released."""
-        return self._position.made < min(self.plan.releases, self.plan.schedule.closed_by(self.frame.closed))
+        return self._position.releases < min(
+            self.plan.releases, self.plan.schedule.closed_by(self.frame.closed)
+        )
 
     def release(self) -> None:
         """Publish the reward of the batch that is over, then the answers to a release; the next slate follows.
 
         What fails while it is drawn is tried again at the next round, and what was drawn by then is reused.
         """
-        position, number, guard = self._position, self._position.made, self.frame.guard
+        position, number, guard = self._position, self._position.releases, self.frame.guard
         if position.rewards_seen == number:
             self._look_at_rewards(number)
         first, users = self._asked_first(number), self._remembered(number)
@@ -223,7 +225,7 @@ class OverlapPolicy(MenuPolicy):
             if number == 0:  # where rounds are chosen by front ends, the menu takes effect a little later
                 ahead = 0 if self.frame.feedback_window.seconds is None else self.frame.feedback_window.ahead
                 self.signal.array[LEARNED] = self.frame.rounds + ahead
-            position.made = number + 1
+            position.releases = number + 1
             self._chooser = self._next_menu().chooser()
 
     def _remembered(self, number: int) -> int:
@@ -245,7 +247,7 @@ class OverlapPolicy(MenuPolicy):
         with frame.guard.answers, frame.guard.lock, frame.guard.learning():
             drifted, charged = (
                 tells and self._drift.changed(earned, deviation),
-                self._memory.asked_from(number),
+                self._memory.charged_from(number),
             )
             # Of random slates that much is expected. Some are shown after the first release, too: see `release`.
             at_random = self._prior is None and not 0 <= self.signal.array[LEARNED] <= begun
@@ -278,7 +280,7 @@ class OverlapPolicy(MenuPolicy):
         if said is None:
             return
         self._rewards.add(said.reward, batch)
-        if batch >= self._asked_first(self._position.made):
+        if batch >= self._asked_first(self._position.releases):
             with self.frame.guard.learning():
                 self._memory.keep(answer, batch, kind, number, said.singletons)
 
@@ -299,7 +301,7 @@ class OverlapPolicy(MenuPolicy):
     def _learn_rows(self, places: Ints, rounds: Ints, users: Users, batch: int) -> None:
         decisions = self.frame.decisions
         self._rewards.add_rows(users.values_of(decisions.rows[places]), batch)
-        if batch >= self._asked_first(self._position.made):
+        if batch >= self._asked_first(self._position.releases):
             types = decisions.types[places] if len(decisions.types) else NOBODY
             with self.frame.guard.learning():
                 self._memory.keep_rows(users, 0, len(users), batch, types, rounds)
@@ -329,7 +331,7 @@ class OverlapPolicy(MenuPolicy):
                 first, last = 0, len(inside)
             if last > first:
                 self._rewards.add_rows(users.values_of(shown, first), batch)
-                if batch >= self._asked_first(self._position.made):
+                if batch >= self._asked_first(self._position.releases):
                     self._memory.keep_rows(users, first, last, batch, types)
         return stop
 
@@ -359,11 +361,11 @@ class OverlapPolicy(MenuPolicy):
         """Users and their rewards."""
         return self._memory.extra() | {"rewards": self._rewards.written(), "health": self.signal.array}
 
-    def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+    def take_extra(self, extra: dict[str, NDArray[Any]]) -> None:
         """Remember users and rewards again."""
-        self._rewards.read(found.pop("rewards"))
-        self.signal.take(found.pop("health", None))
-        self._memory.take_extra(found)
+        self._rewards.read(extra.pop("rewards"))
+        self.signal.take(extra.pop("health", None))
+        self._memory.take_extra(extra)
 
     def restored(self) -> None:
         """The menu follows."""

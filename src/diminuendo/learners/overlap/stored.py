@@ -27,7 +27,7 @@ from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.users import Users
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.greedy_queries.cells import CellRelease, SharedQueryWeights, ValueColumn
-from diminuendo.sums.greedy_queries.cost import asked_from, was_swap
+from diminuendo.sums.greedy_queries.cost import charged_from, was_swap
 from diminuendo.sums.greedy_queries.participants import Participants
 from diminuendo.sums.greedy_queries.query_weights import QueryWeights
 from diminuendo.sums.greedy_queries.release import GreedyRelease, OtherSequence
@@ -57,7 +57,7 @@ class UsersMemory:
             ledger=ledger,
             clip=clip,
             columns=list(columns),
-            asked=lambda weights, factors: self._asked(weights, factors),
+            participants=lambda weights, factors: self._participants(weights, factors),
         )
         self.users = UserStore(frame.n_items, self._values.n_types)
         self._engine = engine or Threads()
@@ -104,7 +104,7 @@ class UsersMemory:
         """After drift: drop all users of batches before that one."""
         self.users.forget(before)
 
-    def _asked(self, weights: Ints, factors: Floats) -> Participants:
+    def _participants(self, weights: Ints, factors: Floats) -> Participants:
         """Everybody, as they are now."""
         terms = Terms(weights, factors, self._items.first_batch.copy(), self._clip)
         return StoredParticipants(self.users.blocks, self.users.functions, terms, self._engine)
@@ -173,9 +173,9 @@ class UsersMemory:
         sizes[number + 1 :] = 0.0
         return weights, units_since(np.cumsum(sizes[::-1])[::-1], self._items.first_batch)
 
-    def asked_from(self, number: int) -> int | None:
+    def charged_from(self, number: int) -> int | None:
         """The first batch that release `number` asked, if that was begun before a crash."""
-        return asked_from(self._values.ledger, self._values.name, number)
+        return charged_from(self._values.ledger, self._values.name, number)
 
     # What a snapshot holds: users too. Python functions cannot be written down; these users are left out.
 

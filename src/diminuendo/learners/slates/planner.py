@@ -138,15 +138,15 @@ class SlatePlanner:
         planned = []
         for draws in (BOLD_DRAWS, wary):
             self.posterior.sample(sweeps, rng)
-            planned.append(self.asked(self.posterior.best(draws, 1), users))
+            planned.append(self.with_question(self.posterior.best(draws, 1), users))
         leader = self.posterior.best(N_DRAWS, 2)
         retests = self._questions.retests(leader, users, few, left, self.posterior)
-        planned += [self.asked(slate, size) for slate, size in retests]
+        planned += [self.with_question(slate, size) for slate, size in retests]
         share = self.explores * (n * left**2) ** (1 / 3) / lately
         if share >= 1:
             return merged(planned)
         shown = math.ceil(sum(size for _, size, _ in planned) * (1 - share) / share)
-        leading = self.asked(leader, shown)
+        leading = self.with_question(leader, shown)
         block = merged([*planned, leading])
         self.predict(block, *leading)
         return block
@@ -154,7 +154,7 @@ class SlatePlanner:
     def _prior_tried(self, users: int, rng: np.random.Generator) -> SlateBlock:
         """What the prior calls best: if that earns far less than it says, the prior is forgotten as tastes are."""
         self.posterior.sample(N_DRAWS, rng)
-        slate, _, _ = self.asked(self.posterior.best(N_DRAWS, 2), users)
+        slate, _, _ = self.with_question(self.posterior.best(N_DRAWS, 2), users)
         leading = slate, users, self.slots  # one number: that has the least noise
         block = merged([leading])
         self.predict(block, *leading)
@@ -164,9 +164,9 @@ class SlatePlanner:
         """Random slates, no item twice as long as there are others; for `most` users at most, or one slate."""
         self.posterior.sample(N_DRAWS, rng)
         slates = self.posterior.builder.random(rng, max(1, most // users))
-        return merged([self.asked(slate, users) for slate in slates])
+        return merged([self.with_question(slate, users) for slate in slates])
 
-    def asked(self, slate: Items, users: int) -> tuple[Items, int, int]:
+    def with_question(self, slate: Items, users: int) -> tuple[Items, int, int]:
         """A slate in the order in which to show it to a number of users, that number, and what to ask them."""
         ordered, question = self._questions.ask(
             slate, round(self.response_rate * users), self.posterior, self.noise
@@ -247,7 +247,7 @@ class SlatePlanner:
         """Arrays of no fixed size; the names are those of a format."""
         return self.posterior.arrays() | {"checks": self._checks}
 
-    def take(self, found: dict[str, NDArray[Any]]) -> None:
+    def take(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take out of `found` what `arrays` gave."""
-        self._checks = found.pop("checks")
-        self.posterior.take(found)
+        self._checks = arrays.pop("checks")
+        self.posterior.take(arrays)

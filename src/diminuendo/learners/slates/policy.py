@@ -65,9 +65,9 @@ class SlatePolicy(QuestionPolicy):
     proof = "docs/maths/counts.md, Theorem B2"
 
     def __init__(
-        self, frame: Frame, asked: Budget, counts: Counts, questions: Questions, known: KnownBeforehand
+        self, frame: Frame, budget: Budget, counts: Counts, questions: Questions, known: KnownBeforehand
     ) -> None:
-        super().__init__(frame, asked, counts, questions, known)
+        super().__init__(frame, budget, counts, questions, known)
         self.planner = self._planner()
         self.signal = new_signal(self.planner, known.horizon)
         self._blocks: list[OpenBlock] = []  # of which nothing is published yet; the last one is shown
@@ -300,16 +300,16 @@ def slate_learner(
     enough = math.ceil(USERS_PER_SLATE * (1 + 1 / epsilon)) if epsilon > 0 else 1
     before = checked_prior(prior, prior_users, frame.n_items, otherwise=enough)
     known = KnownBeforehand(items, before, horizon is not None)
-    asked = Budget(epsilon, 0.0, frame.unit, "pure")
-    cost = asked.share()
+    budget = Budget(epsilon, 0.0, frame.unit, "pure")
+    cost = budget.share()
     assert isinstance(cost, Laplace)
     counts: Counts = ExactCounts(cost=cost, ticks=questions.ticks)
     if private:
-        charged = Ledger(asked) if ledger is None else ledger
+        charged = Ledger(budget) if ledger is None else ledger
         about = f"{frame.slots} of {frame.n_items} items, {horizon or 'any number of'} rounds, "
         counts = PrivateCounts(cost=cost, ticks=questions.ticks, ledger=charged, name=name, about=about)
     policy = SlatePolicy if frame.contexts is None else GroupedSlatePolicy
-    return Learner(policy(frame, asked, counts, questions, known))
+    return Learner(policy(frame, budget, counts, questions, known))
 
 
 def first_slate(epsilon: float) -> Shape:

@@ -29,12 +29,12 @@ class QuestionPolicy(MenuPolicy):
     signal: Signal
 
     def __init__(
-        self, frame: Frame, asked: Budget, counts: Counts, questions: Questions, known: KnownBeforehand
+        self, frame: Frame, budget: Budget, counts: Counts, questions: Questions, known: KnownBeforehand
     ) -> None:
         assert frame.horizon is not None
         self.frame, self.reader, self._horizon = frame, questions.reader, frame.horizon
-        self.budget = asked if counts.noisy else None
-        self._epsilon = asked.epsilon
+        self.budget = budget if counts.noisy else None
+        self._epsilon = budget.epsilon
         self._counts, self._questions, self._builder = counts, questions, SlateBuilder(known.items)
         self.items, self._known = known.items, known
 

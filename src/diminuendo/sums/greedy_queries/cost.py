@@ -78,7 +78,7 @@ def was_swap(ledger: Ledger, name: str, number: int) -> bool | None:
     return None if about is None else about.startswith(AROUND)
 
 
-def asked_from(ledger: Ledger, name: str, number: int) -> int | None:
+def charged_from(ledger: Ledger, name: str, number: int) -> int | None:
     """The first batch that paid for release `number`, if that was begun before, perhaps before a crash."""
     charged = ledger.cost_of(f"{name}-{number:06d}")
     paid = charged.squares if isinstance(charged, NormalColumns) else ()

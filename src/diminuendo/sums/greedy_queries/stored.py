@@ -48,7 +48,7 @@ from diminuendo.sums.private_sum import ROOM
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
-Asked = Callable[[Ints, Floats], Participants]
+FreezeUsers = Callable[[Ints, Floats], Participants]
 """From the weights of batches and the factors of items to the users of a release, as they are now."""
 
 
@@ -66,10 +66,10 @@ class StoredUsers:
         clip: Clip | None = None,
         name: str = "users",
         columns: Sequence[ValueColumn] = (),
-        asked: Asked,
+        participants: FreezeUsers,
     ) -> None:
         self.n_items = _validate.positive_int(n_items, "n_items")
-        self.schedule, self.ledger, self.name, self._asked = schedule, ledger, name, asked
+        self.schedule, self.ledger, self.name, self._participants = schedule, ledger, name, participants
         self.clip = Clip() if clip is None else clip
         if self.clip.norm != "l2" or self.clip.signed:
             raise InvalidInput("Stored users contribute gains: an l2 clip of entries that are not negative.")
@@ -109,7 +109,7 @@ class StoredUsers:
         paid = self._bought(number, whole, sigmas, "a chain over")
         kept = query_weights.kept(paid, secret)
         split = split_deviations(squared_shifts(self.n_items, self.clip), sigmas, kept.share)
-        return GreedyRelease(self._asked(whole, kept.factors), paid, split, kept.factors)
+        return GreedyRelease(self._participants(whole, kept.factors), paid, split, kept.factors)
 
     def swap(
         self,
@@ -130,7 +130,7 @@ class StoredUsers:
         factors = query_weights.kept(paid, secret).factors
         cost = cost_of_one(squared_shifts(self.n_items, self.clip), sigmas)
         sigma = deviation_for(cost, self.clip.sensitivity_squared((len(shown) + 1) * self.n_items))
-        return SwapRelease(self._asked(whole, factors), shown, paid, sigma, factors)
+        return SwapRelease(self._participants(whole, factors), shown, paid, sigma, factors)
 
     def in_contexts(
         self,
@@ -144,7 +144,7 @@ class StoredUsers:
         whole, paid, kept = self._shared(number, weights, sigmas, query_weights, "a chain over", secret)
         shifts, users = (
             squared_shifts(self.n_items, self.clip),
-            self._asked(whole, kept.weights / FULL),
+            self._participants(whole, kept.weights / FULL),
         )
         apart = self._apart(kept, sigmas, shifts[1])
         prefix = GreedyRelease(
@@ -165,7 +165,7 @@ class StoredUsers:
         shown = checked_slate(slate, self.n_items)
         about = f"{AROUND} {len(shown)} of"
         whole, paid, kept = self._shared(number, weights, sigmas, query_weights, about, secret)
-        size, users = (len(shown) + 1) * self.n_items, self._asked(whole, kept.weights / FULL)
+        size, users = (len(shown) + 1) * self.n_items, self._participants(whole, kept.weights / FULL)
         apart = self._apart(kept, sigmas, self.clip.sensitivity_squared(size))
         swap = SwapRelease(users, shown, paid, apart.others, kept.weights / FULL)
         return swap, CellRelease(users, self.columns, self.clip, paid, apart, self.n_items)

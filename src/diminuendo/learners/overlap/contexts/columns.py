@@ -69,17 +69,17 @@ class ColumnMeans:
         """As the last release left it."""
         return Evidence(float(self._evidence[0]), bool(self._evidence[1]))
 
-    def with_cells(self, found: Measured, shares: Floats) -> ColumnMeans:
+    def with_cells(self, measured: Measured, shares: Floats) -> ColumnMeans:
         """These means with one more release, in which each value had this share of users. Changes nothing."""
-        made = ColumnMeans(*self._sums.shape, symmetric=self._symmetric)
-        factor = found.units / found.sigma**2
-        precision = found.units * factor
-        made._sums[:] = self._sums + factor * found.sums
-        made._precisions[:] = self._precisions + precision
+        updated = ColumnMeans(*self._sums.shape, symmetric=self._symmetric)
+        factor = measured.units / measured.sigma**2
+        precision = measured.units * factor
+        updated._sums[:] = self._sums + factor * measured.sums
+        updated._precisions[:] = self._precisions + precision
         weight = float(precision.mean())
-        made._shares[:] = self._shares + weight * np.append(shares, 1.0)
-        made.common[:], made._evidence[:] = self.common, self._evidence
-        return made
+        updated._shares[:] = self._shares + weight * np.append(shares, 1.0)
+        updated.common[:], updated._evidence[:] = self.common, self._evidence
+        return updated
 
     def take(self, other: ColumnMeans, view: ColumnView | None) -> None:
         """Go on with other means, and with what is believed by them."""

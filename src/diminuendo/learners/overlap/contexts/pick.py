@@ -108,7 +108,7 @@ def _follow(
 def pick_by_type(
     items: ItemAvailability,
     picker: SlatePicker,
-    asked: StoredQuestions,
+    release: StoredQuestions,
     present: Ints,
     shares: Floats,
     posterior: Posterior,
@@ -127,7 +127,7 @@ def pick_by_type(
     for left in range(slots, 0, -1):
         group, sets = types.sets
         if left == 1:
-            result = asked.residual_by_type()
+            result = release.residual_by_type()
             before = types.mixed(group, len(sets))
             keys = [sorted(each) for each in sets]
             part = None if result is None else _of_questions(result, present, group, len(sets), shares)
@@ -145,7 +145,7 @@ def pick_by_type(
             break
         by_type = np.full(n_types, EMPTY_SLOT, dtype=np.int64)
         by_type[present] = chosen
-        result = asked.losses_by_type(by_type)
+        result = release.losses_by_type(by_type)
         # Groups anew: those of one question are of one set now, but one set may come of several questions.
         question, keyed = types.sets.joining(chosen)
         types.sets = types.sets.joined_by(chosen)
@@ -164,26 +164,28 @@ def pick_by_type(
 
 
 def _of_questions(
-    found: tuple[Ints, Measured], present: Ints, question: Ints, many: int, shares: Floats
+    published: tuple[Ints, Measured], present: Ints, question: Ints, many: int, shares: Floats
 ) -> list[Measured]:
     """What was published for each of our questions, with the share of users who were asked it."""
-    whose, measured = found
-    asked = np.bincount(np.maximum(whose, 0), np.where(whose >= 0, shares, 0.0), len(measured.sums))
+    whose, measured = published
+    exposed = np.bincount(np.maximum(whose, 0), np.where(whose >= 0, shares, 0.0), len(measured.sums))
     theirs = np.full(many, -1, dtype=np.int64)
     theirs[question] = whose[present]
-    return [Measured(measured.sums[place], measured.units * asked[place], measured.sigma) for place in theirs]
+    return [
+        Measured(measured.sums[place], measured.units * exposed[place], measured.sigma) for place in theirs
+    ]
 
 
 def _means(
     means: RunningMeans,
     keys: list[list[int]],
-    found: list[Measured] | None,
+    measurements: list[Measured] | None,
     published: list[tuple[RunningMeans, list[int], Measured]],
 ) -> tuple[Floats, Floats]:
     """(questions, items): means over releases, with what was found now, and their deviations."""
-    if found is not None:
-        published += [(means, key, measured) for key, measured in zip(keys, found, strict=True)]
-    return means.preview_each(keys, found)
+    if measurements is not None:
+        published += [(means, key, measured) for key, measured in zip(keys, measurements, strict=True)]
+    return means.preview_each(keys, measurements)
 
 
 def _chosen(items: ItemAvailability, slates: Items, types: _Types, group: Ints, whole: Posterior) -> Ints:

@@ -117,8 +117,8 @@ class SlatePerContext:
             shared = shared_query_weights(
                 weights, evidence, trial, singletons=0.5, private=private, swap=True
             )
-            asked, cells = self._memory.begin_swap_by_type(number, first, self.common.slate, shared)
-            return self._swap(asked, cells, context)
+            queries, cells = self._memory.begin_swap_by_type(number, first, self.common.slate, shared)
+            return self._swap(queries, cells, context)
         singletons = singletons_share(query_weights.wishes, self._plan.nu, open_sizes(evidence, sizes, users))
         weights = query_weights.weights.copy()
         shared = shared_query_weights(
@@ -127,18 +127,18 @@ class SlatePerContext:
         questions, cells = self._memory.begin_by_type(number, first, shared)
         return self._sequences(questions, cells, context)
 
-    def _swap(self, asked: StoredSwap, cells: ReleasedCells, context: ReleaseContext) -> Chosen:
+    def _swap(self, queries: StoredSwap, cells: ReleasedCells, context: ReleaseContext) -> Chosen:
         looked, _ = self._look(cells, None, context)
-        return Chosen(looked, self.common.picker.improved(asked), None, float(self._known[0]))
+        return Chosen(looked, self.common.picker.improved(queries), None, float(self._known[0]))
 
-    def _sequences(self, asked: StoredQuestions, cells: ReleasedCells, context: ReleaseContext) -> Chosen:
-        singletons = asked.singletons()
+    def _sequences(self, queries: StoredQuestions, cells: ReleasedCells, context: ReleaseContext) -> Chosen:
+        singletons = queries.singletons()
         looked, (whole, known) = self._look(cells, singletons, context)
         if all(view.evidence.weight == 0 for view in looked.views):
-            return Chosen(looked, self.common.picker.slate(asked), None, known)
+            return Chosen(looked, self.common.picker.slate(queries), None, known)
         present, picker = self._counts.present(), self.common.picker
         mean, variance = self._type_posteriors(looked.views, whole, present)
-        result = pick_by_type(self._items, picker, asked, present, looked.shares, Posterior(mean, variance))
+        result = pick_by_type(self._items, picker, queries, present, looked.shares, Posterior(mean, variance))
         wanted = np.maximum(whole.mean, 0.0) + np.sqrt(whole.variance)
         standing = _standing(
             result.places, wanted, result.slates, float(picker.worth.preview([0], singletons)[0].sum())

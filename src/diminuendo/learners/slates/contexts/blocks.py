@@ -47,7 +47,7 @@ class GroupBlock:
     """For each round, from the first on, the row of the slate that the group is shown."""
     parts: Ints
     """For each segment the part of the group that it is in, or NOT_HERE."""
-    told: NDArray[np.bool_]
+    is_split: NDArray[np.bool_]
     """For each slate, whether its cells tell parts apart."""
     hidden: NDArray[np.bool_]
     """For each slate, whether its cells are hidden."""
@@ -70,7 +70,7 @@ class GroupBlock:
     @cached_property
     def often(self) -> Ints:
         """For each slate, how many parts its cells tell apart: one where it is not told."""
-        return np.where(self.told, self.n_parts, 1)
+        return np.where(self.is_split, self.n_parts, 1)
 
     @cached_property
     def starts(self) -> Ints:
@@ -92,7 +92,7 @@ class GroupBlock:
         """The block in one array of whole numbers."""
         block = self.block
         sizes = [self.group, len(block.sizes), len(self.parts)]
-        parts = (self.parts, self.told, self.hidden, block.slates.ravel(), block.sizes, block.questions)
+        parts = (self.parts, self.is_split, self.hidden, block.slates.ravel(), block.sizes, block.questions)
         return np.concatenate([sizes, *parts, self.assigned]).astype(np.int64)
 
 
@@ -100,9 +100,11 @@ def unpacked(kept: NDArray[Any], slots: int) -> GroupBlock:
     """The block that was put into one array."""
     group, many, segments = kept[:3].tolist()
     lengths = [segments, many, many, many * slots, many, many]
-    parts, told, hidden, slates, sizes, questions, assigned = np.split(kept[3:], np.cumsum(lengths))
+    parts, is_split, hidden, slates, sizes, questions, assigned = np.split(kept[3:], np.cumsum(lengths))
     block = SlateBlock(slates.reshape(many, slots).astype(np.int32), sizes, questions)
-    return GroupBlock(group, block, assigned.astype(np.int32), parts, told.astype(bool), hidden.astype(bool))
+    return GroupBlock(
+        group, block, assigned.astype(np.int32), parts, is_split.astype(bool), hidden.astype(bool)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +171,7 @@ class OpenGroupBlock:
         Where contexts are private, as many as its rounds and what was published before say.
         """
         if not segment_shares.private:
-            return np.asarray(users.reshape(len(self.plan.told), -1).sum(axis=1), dtype=np.float64)
+            return np.asarray(users.reshape(len(self.plan.is_split), -1).sum(axis=1), dtype=np.float64)
         share = float(segment_shares.shares()[self.plan.parts != NOT_HERE].sum())
         return np.asarray(self.rounds_of(silent) * share, dtype=np.float64)
 
@@ -185,7 +187,7 @@ class OpenGroupBlock:
     ) -> None:
         """One answer of a user who was shown the slate of that row."""
         plan = self.plan
-        part = plan.parts.item(segment) if plan.told[row] else 0
+        part = plan.parts.item(segment) if plan.is_split[row] else 0
         start = plan.starts.item(row) + part * plan.widths.item(row)
         cell, ticks = questions.count_one(plan.block.questions.item(row), start, answer)
         counts.add_one(cell, ticks, histogram)
@@ -200,7 +202,7 @@ class OpenGroupBlock:
         plan, turns = self.plan, np.arange(len(segments)) + first - self.first
         here = np.flatnonzero(responded)
         rows = plan.assigned[turns[here]]
-        parts = np.where(plan.told[rows], plan.parts[segments[here]], 0)
+        parts = np.where(plan.is_split[rows], plan.parts[segments[here]], 0)
         starts = plan.starts[rows] + parts * plan.widths[rows]
         places, ticks = questions.ticks_of(plan.block.questions[rows], answers[here])
         counts.add(starts + places, ticks, histogram)
@@ -208,7 +210,7 @@ class OpenGroupBlock:
         counts.add((starts + plan.numbers[rows])[hidden], (counts.ticks - ticks)[hidden], histogram)
 
 
-def opened_from(plan: GroupBlock, found: dict[str, NDArray[Any]]) -> OpenGroupBlock:
+def opened_from(plan: GroupBlock, arrays: dict[str, NDArray[Any]]) -> OpenGroupBlock:
     """The block as a snapshot holds it."""
-    (first,) = found["first"].tolist()
-    return OpenGroupBlock(plan, first, found["leading"], found["users"], seen_before=True)
+    (first,) = arrays["first"].tolist()
+    return OpenGroupBlock(plan, first, arrays["leading"], arrays["users"], seen_before=True)

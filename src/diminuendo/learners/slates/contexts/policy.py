@@ -48,9 +48,9 @@ class GroupedSlatePolicy(QuestionPolicy):
     """Plans blocks for groups, assigns their rounds, and publishes users' answers."""
 
     def __init__(
-        self, frame: Frame, asked: Budget, counts: Counts, questions: Questions, known: KnownBeforehand
+        self, frame: Frame, budget: Budget, counts: Counts, questions: Questions, known: KnownBeforehand
     ) -> None:
-        super().__init__(frame, asked, counts, questions, known)
+        super().__init__(frame, budget, counts, questions, known)
         assert frame.contexts is not None
         self._private = frame.contexts.private
         self.proof = "docs/maths/contexts-counts.md, Theorem " + ("B4" if self._private else "B3")
@@ -227,7 +227,7 @@ class GroupedSlatePolicy(QuestionPolicy):
                 return
             self._adopt(plan)
         with frame.guard.answers, frame.guard.lock:
-            users = np.zeros((len(plan.told), plan.n_parts), dtype=np.int64)
+            users = np.zeros((len(plan.is_split), plan.n_parts), dtype=np.int64)
             self._show(OpenGroupBlock(plan, frame.rounds, leading, users, not (drawn and same)))
 
     def _adopt(self, plan: GroupBlock) -> None:
@@ -320,20 +320,20 @@ class GroupedSlatePolicy(QuestionPolicy):
             result |= {f"block.{number}.{name}": part for name, part in block.arrays().items()}
         return result
 
-    def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+    def take_extra(self, extra: dict[str, NDArray[Any]]) -> None:
         """Go on with the open blocks and the groups."""
-        self.items.take_changed(found)
-        self.signal.take(found.pop("health", None))
-        self.segment_shares.take(found)
-        counts = _snapshots.taken(found, "counts")
-        self.group_of = found.pop("group_of")
-        while group := _snapshots.taken(found, f"group.{len(self.groups) - 1}"):
+        self.items.take_changed(extra)
+        self.signal.take(extra.pop("health", None))
+        self.segment_shares.take(extra)
+        counts = _snapshots.taken(extra, "counts")
+        self.group_of = extra.pop("group_of")
+        while group := _snapshots.taken(extra, f"group.{len(self.groups) - 1}"):
             self.groups[-1].take(group)
             self.groups.append(Group(self._planner(self._private), self._private))
         del self.groups[-1]
         if self._private and len(self.groups) > 1:
             self.groups[0].planner.noise = self.groups[1].planner.noise
-        while block := _snapshots.taken(found, f"block.{len(self._blocks)}"):
+        while block := _snapshots.taken(extra, f"block.{len(self._blocks)}"):
             plan = unpacked(block.pop("plan"), self.frame.slots)
             self._show(opened_from(plan, block))
         self._counts.take(counts)

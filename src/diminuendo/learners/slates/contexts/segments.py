@@ -65,6 +65,6 @@ class SegmentShares:
         """For a snapshot. The names are those of a format."""
         return {"coming": self._seen}
 
-    def take(self, found: dict[str, NDArray[Any]]) -> None:
+    def take(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take out of `found` what `arrays` gave."""
-        self._seen[:] = found.pop("coming")
+        self._seen[:] = arrays.pop("coming")
