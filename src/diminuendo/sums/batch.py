@@ -1,6 +1,6 @@
 """Collecting what users contribute to the open batch of a sum: clipped, counted, added up.
 
-There are three doors. `add` takes one user's vector from anybody, and `add_rows` a matrix of them: both check what
+There are three doors. `add` takes one user's vector, and `add_rows` a matrix of them: both check what
 they are given. `compiled_access` is for our own compiled code that knows where its numbers belong: it hands out the
 rule of clipping and the batch, under the lock, once users are counted.
 """
@@ -57,7 +57,7 @@ class OpenBatch:
         self.clip, self.schedule = clip, schedule
         self._cells: Ints = np.zeros(self.size, dtype=np.int64)
         self._later: dict[int, Ints] = {}  # of batches whose users come before the open one is published
-        self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
+        self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how many contributions were added
         self._lock = threading.RLock()  # kernels let other threads run
         self._releasing = threading.RLock()  # one release at a time, while others add
 
@@ -132,7 +132,7 @@ class OpenBatch:
         """The batch, for compiled code that adds what `users` users contribute; None, if they come too late.
 
         Such code adds what `clip_row` makes of all that one user contributes, each whole number once; parts of it
-        may be clipped apart only where `cannot_exceed` says so of all of it. They are counted beforehand, and nobody
+        may be clipped apart only where `cannot_exceed` says so of all of it. They are counted beforehand, and nothing
         else adds meanwhile.
         """
         if self.clip.norm == "cell":
@@ -174,7 +174,7 @@ class OpenBatch:
 
 
 def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:
-    """A sparse matrix at the door, as (starts, places, values): places within range, each once a row, in order."""
+    """A sparse matrix after validation, as (starts, places, values): places within range, each once a row, in order."""
     matrix: Any = None
     with suppress(Exception):  # what scipy says of rows may repeat them
         matrix = rows if isinstance(rows, SparseRows) else scipy.sparse.csr_array(rows)

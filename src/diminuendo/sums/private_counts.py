@@ -15,7 +15,7 @@ add a unit to one of several (which slot was clicked; none at all is allowed).
 Guarantee  (epsilon, 0), whatever users report: each bin has discrete Laplace noise of scale sensitivity / epsilon
            (docs/maths/counts.md, Theorem B1).
 Assumes    one `add` per round, to bins that were the user's when their slate was chosen; bins open and close at public
-           times. All bins are published, also those to which nobody added.
+           times. All bins are published, also those to which no user added.
 Excludes   timing, and the memory of the process: bins hold users' contributions.
 """
 
@@ -108,7 +108,7 @@ class Counts(ABC):
         )  # fmt: skip
 
     def skip(self) -> None:
-        """The next lot is never opened: nobody adds to it, and nothing is published of it."""
+        """The next histogram is never opened: no user adds to it, and nothing is published of it."""
         self._opened += 1
 
     def add(self, cells: Any, ticks: Any, histogram: int = -1) -> None:
@@ -198,7 +198,7 @@ class PrivateCounts(Counts):
     (epsilon, 0)-DP, replacing one round (Theorems B1 and B2 of docs/maths/counts.md): each bin has discrete Laplace
     noise of scale sensitivity / epsilon, where the sensitivity is the largest L1 distance between two contributions
     of one user to the bins. How many bins there are, and what they are for, may depend on everything published
-    before. All bins are published, also those to which nobody contributed.
+    before. All bins are published, also those to which no user contributed.
 
     Examples
     --------

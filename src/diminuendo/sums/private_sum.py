@@ -54,7 +54,7 @@ SAMPLERS: dict[type, Callable[[Ints, float, SecretRandomness], Ints]] = {
 """Which noise belongs to which cost."""
 
 ROOM = 1 << 61
-"""No number inside may exceed this; what could is refused before anybody arrives."""
+"""No number inside may exceed this; what could is refused before any user arrives."""
 
 
 class RunningSum(OpenBatch, ABC):

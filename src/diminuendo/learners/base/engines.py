@@ -105,7 +105,7 @@ class OnRay:
     """As tasks of the Ray cluster at `address`; "local" starts one here, which ends with this process.
 
     A block goes to the cluster once, as an object, and Ray runs the task of a lost worker again. Rows are as private as
-    what users said: workers, and whoever reaches the cluster, belong to the trusted computing base.
+    what users said: workers, and all who reach the cluster, belong to the trusted computing base.
     """
 
     address: str = LOCAL

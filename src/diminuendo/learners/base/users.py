@@ -73,7 +73,7 @@ class Block:
     end: int
     spec: Spec
     own: bool = False
-    """Whether the table holds nobody else, so that who is erased must leave it."""
+    """Whether the table holds no other user, so that who is erased must leave it."""
 
     def __len__(self) -> int:
         return self.end - self.first
@@ -99,7 +99,7 @@ class Block:
         return as_in_their_rows(self.segment, self.n_items)
 
     def only(self, stays: NDArray[np.bool_]) -> Block | None:
-        """Some of the users: a smaller range of a table of others, else a table that holds nobody else."""
+        """Some of the users: a smaller range of a table of others, else a table that holds no other user."""
         where = np.flatnonzero(stays)
         if len(where) in (0, len(self)):
             return self if len(where) else None
@@ -156,18 +156,18 @@ class UserStore:
         return f"<UserStore, {self.n_items} items>"
 
     def __len__(self) -> int:
-        """The number of users: as private as whether somebody answered."""
+        """The number of users: as private as whether a user answered."""
         return sum(map(len, self._blocks)) + self._who_wait + len(self._functions)
 
     @property
     def blocks(self) -> list[Block]:
-        """Everybody who is a row."""
+        """All users who are rows."""
         self._gather()
         return list(self._blocks)
 
     @property
     def functions(self) -> list[FunctionUser]:
-        """Everybody who is a Python function."""
+        """All users who are Python functions."""
         return list(self._functions)
 
     @property
@@ -260,14 +260,14 @@ class UserStore:
             self._waiting, self._who_wait = [], 0
 
     def erase(self, rounds: Ints) -> None:
-        """Drop everybody who came in these rounds."""
+        """Drop all users who came in these rounds."""
         self._keep(
             lambda block: ~np.isin(block.spec.rounds, rounds),
             lambda user: user.round not in set(rounds.tolist()),
         )
 
     def forget(self, before: int) -> None:
-        """Drop everybody of batches before that one."""
+        """Drop all users of batches before that one."""
         self._keep(lambda block: block.spec.batches >= before, lambda user: user.batch >= before)
 
     def _keep(self, rows: Any, functions: Any) -> None:
@@ -275,7 +275,7 @@ class UserStore:
         self._blocks, self._functions = blocks, [user for user in self._functions if functions(user)]
 
     def score_walk(self, batch: int) -> ScoreWalk:
-        """Everybody of one batch along a growing slate, all together."""
+        """All users of one batch along a growing slate, all together."""
         some = [block.only(block.spec.batches == batch) for block in self.blocks]
         functions = [user.segment for user in self._functions if user.batch == batch]
         return ScoreWalk(self.n_items, [*(block.segment for block in some if block is not None), *functions])
@@ -283,7 +283,7 @@ class UserStore:
     # What a snapshot holds: rows as CSR, families as JSON. Python functions are left out.
 
     def written(self) -> dict[str, NDArray[Any]]:
-        """The arrays that hold everybody who can be written down."""
+        """The arrays that hold all users who can be written down."""
         result: list[tuple[dict[str, Any], list[tuple[SparseRows, ...]]]] = []
         for block in self.blocks:
             record = to_record(block.family)
@@ -307,7 +307,7 @@ class UserStore:
         return arrays | {"batches": spec.batches.astype(np.int64)}
 
     def read(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Store everybody of a snapshot."""
+        """Store all users of a snapshot."""
         self._blocks, self._waiting, self._who_wait, self._functions = [], [], 0, []
         batches = arrays["batches"]
         types = arrays["types"] if self.n_types > 1 else np.zeros_like(batches)

@@ -1,7 +1,7 @@
 """What users say when they answer, whose feedback counts, and rewards of each batch, published once it is closed.
 
 This is private: rewards go in here, and come out only as one noisy total per batch, which is charged, drawn once and
-durable before anybody sees it.
+durable before it is seen.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.types import Floats, Ints, Items, Objective
 
 NO_RESPONSE = -1
-"""In place of a type: what she says does not count, nor does she where users are counted."""
+"""In place of a type: the feedback of this user does not count, nor do they where users are counted."""
 
 
 class Answer(NamedTuple):
@@ -98,7 +98,7 @@ class RewardMemory:
         return self._sum.batch
 
     def add(self, reward: float, batch: int) -> None:
-        """One user's reward; where her batch is over it counts as nothing."""
+        """One user's reward; where the batch is over it counts as nothing."""
         self._sum.add([reward], [0], batch=batch)
 
     def add_rows(self, rewards: Floats, batch: int) -> None:

@@ -1,9 +1,9 @@
 """Overlap greedy's policy: answers of releases in, beliefs and slates out; the parts are given.
 
 Private is what `memory` and `rewards` hold (stored.py, memory.py). What is shown between releases, and what
-the next release asks, is the part `shown`: one slate for everybody (global_slate.py), or one for each type of users
+the next release asks, is the part `shown`: one slate for all users (global_slate.py), or one for each type of users
 (contexts/slate_per_context.py). It is made of what was published. Besides, one number per batch is published,
-the reward, which tells whether tastes have changed (drift.py): then memory begins anew.
+the reward, the test for drift (drift.py): then memory begins anew.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WISHES, REWARDS = "what items are worth, alone and together", "has taste changed
 
 @dataclass(frozen=True)
 class PublicParts:
-    """All that follows from the arguments of overlap greedy, before anybody comes."""
+    """All that follows from the arguments of overlap greedy, before any user comes."""
 
     frame: Frame
     budget: Budget
@@ -53,7 +53,7 @@ class PublicParts:
     items: ItemAvailability
     prior: Prior | None
     retention: int | None = None
-    """For how many rounds users are kept; None: for good, or until tastes change."""
+    """For how many rounds users are kept; None: for good, or until drift."""
 
 
 class _Entry:
@@ -186,7 +186,7 @@ class OverlapPolicy(MenuPolicy):
 
     @property
     def remembers_from(self) -> int:
-        """The round from which on it remembers: before that tastes have changed, as published rewards say."""
+        """The round from which on it remembers: before it there was drift, as published rewards say."""
         begins = self._position.memory_begins
         return self.plan.schedule.ends[begins - 1] if begins else 0
 
@@ -199,10 +199,10 @@ class OverlapPolicy(MenuPolicy):
         response_rate, variance = self.frame.feedback_window.response_rate, self._rewards.deviation**2
         return floor_for([(many * response_rate, variance) for many in np.diff(early)], LED)
 
-    # The door: each answer of a release is paid for, drawn once and durable before it is seen.
+    # The privacy boundary: each answer of a release is paid for, drawn once and durable before it is seen.
 
     def due(self) -> bool:
-        """Whether a batch is settled that was not released yet. After the last nobody comes, so it is not released."""
+        """Whether a batch is settled that was not released yet. After the last no user comes, so it is not released."""
         return self._position.releases < min(
             self.plan.releases, self.plan.schedule.closed_by(self.frame.closed)
         )
@@ -234,7 +234,7 @@ class OverlapPolicy(MenuPolicy):
         return ends[number] - (ends[begins - 1] if begins else 0)
 
     def _asked_first(self, number: int) -> int:
-        """The first batch that release `number` asks: since tastes changed, and not too old for it. Public."""
+        """The first batch that release `number` asks: since the last drift, and not too old for it. Public."""
         return max(self._position.memory_begins, self.plan.kept_from(number))
 
     def _look_at_rewards(self, number: int) -> None:
@@ -285,7 +285,7 @@ class OverlapPolicy(MenuPolicy):
                 self._memory.keep(answer, batch, kind, number, said.singletons)
 
     def learn_all(self, places: Ints, answers: Sequence[Objective] | Users) -> None:
-        """As `learn`, each with the round in which she came; many users of one table and batch together."""
+        """As `learn`, each with the round in which they came; many users of one table and batch together."""
         rounds = self.frame.decisions.rounds_at(places)
         if not isinstance(answers, Users):
             for place, number, answer in zip(places.tolist(), rounds.tolist(), answers, strict=True):
@@ -311,7 +311,7 @@ class OverlapPolicy(MenuPolicy):
         self._memory.erase(rounds)
 
     def replay(self, users: Users, slates: Items, done: int) -> int:
-        """To the end of the batch, or to the next release: should it fail, everybody before it has been counted."""
+        """To the end of the batch, or to the next release: should it fail, all users before it have been counted."""
         schedule, frame = self.plan.schedule, self.frame
         batch = min(schedule.closed_by(frame.rounds), len(schedule) - 1)
         end = self.stop(users, done, schedule.ends[batch], self.menu.end)
@@ -321,7 +321,7 @@ class OverlapPolicy(MenuPolicy):
             if mask is not None and len(types):
                 types = np.where(mask[: stop - done], types, NO_RESPONSE)
             first, last = done, stop
-            if frame.sampled is not None:  # in a table of their own: nobody else is kept with them
+            if frame.sampled is not None:  # in a table of their own: no other user is kept with them
                 inside = np.flatnonzero(frame.sampled[: stop - done])
                 users, shown, types = (
                     users[done + inside],

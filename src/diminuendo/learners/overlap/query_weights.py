@@ -37,7 +37,7 @@ EARLY, EARLY_NUS = 0.95, 12.0
 """The share of singles in the beginning, and for how many nu of users (schedule.py) that is."""
 EASY, MILD = 100.0, 0.5
 """From EASY nu of users for each slot on, weights around a slate fall, to the share MILD of themselves at least:
-noise is small then, and whoever is clipped counts less than others."""
+noise is small then, and users who are clipped count less than others."""
 
 
 class Standing(NamedTuple):

@@ -1,7 +1,7 @@
 """Means of rows that were published for the same question more than once, for as many questions as there is room.
 
 A row holds weighted sums over users, with noise. `units[a]` is what all users who were asked about item a could add
-to its sum at most, so the mean is sum / units; it is 0 where nobody was asked. Measurements count by their precision,
+to its sum at most, so the mean is sum / units; it is 0 where no user was asked. Measurements count by their precision,
 item by item. A question may have several parts, published together with the same noise.
 
 *Rows of other sets.* What others lose by an item after one set is about what they lose by it after another. So rows of
@@ -26,7 +26,7 @@ class Measured(NamedTuple):
     sums: Ints | Floats
     """One number per item; or (parts, items), where several were published together."""
     units: Floats
-    """For each item what users can add to its sum at most; 0 where nobody was asked about it."""
+    """For each item what users can add to its sum at most; 0 where no user was asked about it."""
     sigma: float
     """The deviation of the noise."""
 
@@ -37,7 +37,7 @@ class Measured(NamedTuple):
 
 
 def units_since(weights: Floats, first_batch: Ints) -> Floats:
-    """[a]: the weight of everybody from the batch on in which item a appeared; [j] of `weights`: from batch j on."""
+    """[a]: the weight of all users from the batch on in which item a appeared; [j] of `weights`: from batch j on."""
     return np.append(weights, 0.0)[np.minimum(first_batch, len(weights))]
 
 

@@ -6,7 +6,7 @@ nu = sigma sqrt(2 log N). That is the unit of all times here: nothing can be lea
 
     first release   after 4 nu users, at least 10, at most a tenth of all
     then            after half as many again, each time; but at most 20 nu, and a quarter of all, between two.
-                    Where nobody knows how many will come, after half as many again for ever: the squares of weights
+                    If the number of users is not known, after half as many again for ever: the squares of weights
                     add up whatever comes
     weights         t_j / t_b for users of batch j in release b: squares add up to the same for every batch
     retention       R, where users are kept for R rounds: batches are at most R / 2 long, and a release asks a batch
@@ -65,7 +65,7 @@ class OverlapPlan:
 
     @property
     def releases(self) -> int:
-        """The number of releases. After the last batch nobody comes, so nothing is released."""
+        """The number of releases. After the last batch no user comes, so nothing is released."""
         return len(self.weights)
 
     def kept_from(self, number: int) -> int:
@@ -74,7 +74,7 @@ class OverlapPlan:
 
     @cached_property
     def costs(self) -> tuple[NormalColumns, ...]:
-        """What each release is charged, batch by batch, as long as nobody was forgotten; later, less."""
+        """What each release is charged, batch by batch, as long as no user was forgotten; later, less."""
         users = partition("users", self.schedule)
         return tuple(
             release_cost(self.weights[number, : number + 1], self.shifts, both, users)
@@ -141,7 +141,7 @@ def first_asked(ends: list[int], retention: int) -> tuple[int, ...]:
 
 
 def batch_ends(known: int | None, nu: float, longest: int | None = None) -> list[int]:
-    """After how many users batches close, none longer than `longest`; the last is everybody."""
+    """After how many users batches close, none longer than `longest`; the last is all users."""
     rounds = LONGEST if known is None else known
     first = max(1, int(min(max(10.0, 4 * nu), rounds / 10)))
     most = max(1, int(min(max(20 * nu, 0.05 * rounds), 0.25 * rounds))) if known is not None else rounds

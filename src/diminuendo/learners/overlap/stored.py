@@ -37,7 +37,7 @@ from diminuendo.types import Floats, Ints, Items, Objective
 
 
 class UsersMemory:
-    """Everybody since memory began."""
+    """All users since memory began."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class UsersMemory:
         return f"<UsersMemory, {self._frame.n_items} items>"
 
     def __len__(self) -> int:
-        """How many users are stored: as private as whether somebody answered."""
+        """How many users are stored: as private as whether a user answered."""
         return len(self.users)
 
     # Private.
@@ -97,7 +97,7 @@ class UsersMemory:
         self.users.add_rows(users.family, users.table, rows, batch, kinds if len(kinds) else 0, rounds)
 
     def erase(self, rounds: Ints) -> None:
-        """Drop everybody who came in these rounds: as if they had said nothing, for releases that are not begun."""
+        """Drop all users who came in these rounds: as if they had said nothing, for releases that are not begun."""
         self.users.erase(rounds)
 
     def forget(self, before: int) -> None:
@@ -105,7 +105,7 @@ class UsersMemory:
         self.users.forget(before)
 
     def _participants(self, weights: Ints, factors: Floats) -> Participants:
-        """Everybody, as they are now."""
+        """All users, as they are now."""
         terms = Terms(weights, factors, self._items.first_batch.copy(), self._clip)
         return StoredParticipants(self.users.blocks, self.users.functions, terms, self._engine)
 
@@ -184,7 +184,7 @@ class UsersMemory:
         return self.users.written() | {"added": np.array([self._values.added])}
 
     def take_extra(self, extra: dict[str, NDArray[Any]]) -> None:
-        """Store everybody again."""
+        """Store all users again."""
         self._values.added = int(extra["added"][0])
         self.users.read(extra)
 

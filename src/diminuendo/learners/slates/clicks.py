@@ -40,7 +40,7 @@ no more than SECOND_SHARE of all users, that is begun at once."""
 
 
 class FirstClicks(Questions):
-    """Everybody is asked which slot she clicked first, or whether that is one of the first few."""
+    """Each user is asked which slot they clicked first, or whether that is one of the first few."""
 
     reader = Clicks()
     ticks = 1
@@ -55,7 +55,7 @@ class FirstClicks(Questions):
     def retests(
         self, leader: Items, users: int, few: int, rounds: int, posterior: SlatePosterior
     ) -> list[tuple[Items, int]]:
-        """Half a slate of such items each, in front of leading ones: everybody looks at them, and few go without.
+        """Half a slate of such items each, in front of leading ones: all users look at them, and few go without.
 
         First some that were shown only once, until all had a second look; then those that draws put ahead of leading
         ones. As many as together take no more users than one exploring slate; but a second look at everything that

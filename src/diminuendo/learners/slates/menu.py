@@ -38,7 +38,7 @@ class AssignedSlates(Menu):
 
     @property
     def backfill(self) -> tuple[Items, Items]:
-        """The ranking, for everybody."""
+        """The ranking, for all users."""
         return NO_ITEMS[None, :], NO_ITEMS if self.ranking is None else self.ranking
 
 

@@ -46,7 +46,7 @@ ROUNDS_AHEAD = 16
 SWEEPS = 2
 """Sweeps of Markov chains before each exploring slate, for each draw of the wary one."""
 DRIFT_SHARE, DRIFT_DEVIATIONS = 0.6, 3.0
-"""Tastes have changed when leading slates earn less than DRIFT_SHARE of what was expected, by DRIFT_DEVIATIONS."""
+"""Drift: leading slates earn less than DRIFT_SHARE of what was expected, by DRIFT_DEVIATIONS."""
 DRIFT_WINDOWS = (1, 2, 4, 8, 16)
 """How many of the last blocks are looked at together."""
 NO_LEADER = -1.0
@@ -105,7 +105,7 @@ class SlatePlanner:
         )
 
     def expected(self, rounds: int) -> int:
-        """For how many rounds to plan, where nobody knows: as many again as came, and enough to show all items once."""
+        """For how many rounds to plan, if it is not known: as many again, and enough to show all items once."""
         each = USERS_PER_SLATE * (1 + 1 / self.noise.epsilon) / self.response_rate
         least = math.ceil(math.ceil(self.n_items / self.slots) * each / FIRST_SHARE)
         return int(self.since[0]) + max(least, 2 * (rounds - int(self.since[0])))

@@ -111,7 +111,7 @@ class SlatePolicy(QuestionPolicy):
             menu = self._menu(block, assigned, first, seen_before=shown.menu.seen_before)
             self._last = self._blocks[-1] = shown._replace(block=block, menu=menu)
             self._chooser = menu.chooser()
-            if not len(assigned):  # it was shown to nobody
+            if not len(assigned):  # it was shown to no user
                 self._counts.forget(-1)
                 del self._blocks[-1]
                 self._leading[:] = nobody_leads()
@@ -128,10 +128,10 @@ class SlatePolicy(QuestionPolicy):
 
     @property
     def remembers_from(self) -> int:
-        """The round from which on it remembers: before that tastes have changed, as published counts say."""
+        """The round from which on it remembers: before it there was drift, as published counts say."""
         return int(self.planner.since[0])
 
-    # The door: a block's counts are paid for, drawn once and durable before they are seen, and then forgotten.
+    # The privacy boundary: a block's counts are charged, drawn once and stored before they are seen, then forgotten.
 
     def due(self) -> bool:
         """Whether a block can be published, or there is none to be shown."""
@@ -213,9 +213,9 @@ class SlatePolicy(QuestionPolicy):
     # Private: answers become ticks in the cells of the open block.
 
     def learn(self, place: int, answer: Any) -> None:
-        """Count her answer in the cells of her slate; if her block was published, she has said nothing.
+        """Count feedback in the cells of its slate; if the block was published, it is dropped.
 
-        Nor has she if she excludes something and was shown another slate: her place in the block is used up.
+        So it is if the user excludes items and was shown another slate: the place in the block is used up.
         """
         decisions, exclusions = self.frame.decisions, self.frame.exclusions
         number = decisions.round_at(place)
@@ -230,7 +230,7 @@ class SlatePolicy(QuestionPolicy):
                 self._counts.add_one(cell, ticks, histogram)
 
     def replay(self, users: Users, slates: Items, done: int) -> int:
-        """To the end of the block, or until one can be published: everybody before is counted by then."""
+        """To the end of the block, or until one can be published: all users before are counted by then."""
         frame, shown = self.frame, self._blocks[-1]
         turn = frame.rounds - shown.menu.first
         next_release = frame.published_at(self._blocks[0].end) or shown.end

@@ -91,7 +91,7 @@ class Questions(ABC):
 
     @abstractmethod
     def ticks_of(self, questions: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
-        """For each answer, by its question, to which of the cells of her slate it adds, and the ticks."""
+        """For each answer, by its question, to which of the cells of the slate it adds, and the ticks."""
 
     @abstractmethod
     def count_one(self, question: int, start: int, answer: Any) -> tuple[int, int]:

@@ -32,7 +32,7 @@ from diminuendo.types import Ints, Items
 
 
 class Totals(Questions):
-    """Everybody is asked what her slate is worth to her."""
+    """Each user is asked what their slate is worth to them."""
 
     reader = Rewards()
     ticks = 1 << 10

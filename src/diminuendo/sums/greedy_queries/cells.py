@@ -1,11 +1,11 @@
 """What is published of each value of each column, besides a chain or an around: sums in cells, and counts.
 
 Where users have contexts (streams/contexts.py), a release may tell apart what users of each value of a column say of
-items by themselves: a *cell* is a value and an item. All cells are published, also those that nobody is in. A user is
-in one value of each column, so a whole column costs what the singles of everybody together cost, however many values it
-has; also where her value is as private as her answer, because a release is charged as if a user's two versions
-touched different numbers anyway (docs/maths/contexts.md, Theorem X1). Where values are private, how many users have
-each is published with noise too.
+items by themselves: a *cell* is a value and an item. All cells are published, also those that no user is in. A user
+is in one value of each column, so a whole column costs what the singleton values of all users together cost, however
+many values it has; also where a user's value is as private as their answer, because a release is charged as if a
+user's two versions touched different numbers anyway (docs/maths/contexts.md, Theorem X1). Where values are private,
+how many users have each is published with noise too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SharedQueryWeights(NamedTuple):
     weights: Ints
     """A whole number from 1 to FULL for each item (query_weights.py)."""
     singletons: int
-    """Into singles of everybody; 0 where the release asks around a slate."""
+    """Into singleton values of all users; 0 for a swap query."""
     others: int
     """Into rows and rests, or into the question around a slate."""
     cells: tuple[int, ...]
@@ -66,7 +66,7 @@ class SharedQueryWeights(NamedTuple):
 
 
 def checked_shares(query_weights: SharedQueryWeights, n_items: int, columns: int) -> SharedQueryWeights:
-    """A focus in contexts at the door."""
+    """A focus in contexts after validation."""
     shares = (query_weights.singletons, query_weights.others, *query_weights.cells, *query_weights.counts)
     whole = all(isinstance(share, int) and 0 <= share <= SHARES for share in shares)
     if not whole or sum(shares) > SHARES or query_weights.others == 0:

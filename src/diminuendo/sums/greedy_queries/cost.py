@@ -1,6 +1,6 @@
 """What one release of a chain costs: computed here and nowhere else, in fractions, for plans and for charges alike.
 
-A release asks everybody for singles, and then for rows and a rest that add up to them. Users of batch j enter with a
+A release queries all users' singletons, and then for rows and a rest that add up to them. Users of batch j enter with a
 whole weight, so they pay weight^2 times what one user of weight 1 pays: squared shifts over squared deviations of
 the noise (docs/maths/sums.md, Theorems S4 and S6).
 """

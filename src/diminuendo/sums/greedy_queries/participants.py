@@ -28,8 +28,8 @@ Prefix = tuple[Ints, ...]
 """Step by step the item that joined the chain of each type; EMPTY_SLOT: none."""
 
 EASE = 1.4
-"""A user is first scaled so that her singles are at most this long: what she counts then hardly depends on how well
-the slate serves her already."""
+"""A user is first scaled so that their singletons are at most this long: then what they count hardly depends on how
+well the slate serves them already."""
 
 
 class Answers(NamedTuple):
@@ -75,7 +75,7 @@ class Walk(Protocol):
         ...
 
     def swap(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
-        """Everybody once, some after the others: their places, and (parts, entries), what theirs would add around a
+        """All users once, some after the others: their places, and (parts, entries), what theirs would add around a
         slate. There is but one part, the whole slate, where it is the same without any of its items."""
         ...
 
@@ -114,12 +114,12 @@ class PrefixWalk:
         return "<PrefixWalk>"
 
     def add_left(self, prefix: Prefix, whose: Ints, total: Ints) -> None:
-        """What is left of everybody after a chain."""
+        """What is left of all users after a prefix."""
         self._go_along(prefix)
         add_left(self._users, self._left, whose, total)
 
     def add_lost(self, prefix: Prefix, joining: Ints, questions: Ints, total: Ints) -> None:
-        """What everybody loses as one more item joins a chain."""
+        """What all users lose as one more item joins a prefix."""
         self._go_along(prefix)
         users = self._users
         for moved, after in self._step(joining):
@@ -129,7 +129,7 @@ class PrefixWalk:
             add_losses(starts, items, before, after, users.weights[who], whose, total)
 
     def add_swap(self, slate: Ints, total: Ints) -> None:
-        """What everybody says around a slate, each user clipped as one vector."""
+        """What all users say around a slate, each user clipped as one vector."""
         place = np.full(len(self._factors), -1, dtype=np.int64)
         shown = np.flatnonzero(slate != EMPTY_SLOT)
         place[slate[shown]] = shown
@@ -225,7 +225,7 @@ def rolled_back(starts: Ints, who: Ints, after: NDArray[Any], left: NDArray[Any]
 
 @kernel
 def add_left(users: Answers, ticks: NDArray[Any], whose: Ints, total: Ints) -> None:
-    """Add everybody's ticks to the row of the total that is her type's, if any, each as often as her weight says."""
+    """Add all users' units to the row of the total of their type, if any, each as often as their weight says."""
     starts, items, base = users.starts, users.items, users.starts[0]
     for user in range(len(starts) - 1):
         row = whose[users.types[user]]
@@ -279,7 +279,7 @@ def fall(
 
 @kernel
 def count_values(values: Ints, weights: NDArray[Any], unit: int, total: Ints) -> None:
-    """Add `unit` for each user, as often as her weight says, to her value, if it is known."""
+    """Add `unit` for each user, as often as their weight says, to their value, if it is known."""
     for user in range(len(values)):
         if values[user] >= 0:
             total[values[user]] += unit * np.int64(weights[user])

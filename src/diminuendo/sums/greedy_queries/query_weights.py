@@ -54,7 +54,7 @@ class QueryWeights(NamedTuple):
 
 
 def checked_query_weights(query_weights: QueryWeights, n_items: int) -> QueryWeights:
-    """A focus at the door."""
+    """A focus after validation."""
     if not isinstance(query_weights.singletons, int) or not 0 < query_weights.singletons < SHARES:
         raise InvalidInput(
             f"The share of singles is between 0 and {SHARES} parts; got {query_weights.singletons}."
@@ -63,7 +63,7 @@ def checked_query_weights(query_weights: QueryWeights, n_items: int) -> QueryWei
 
 
 def checked_weights(weights: Ints, n_items: int) -> Ints:
-    """The weights of items at the door."""
+    """The weights of items after validation."""
     result = np.array(weights)
     if result.shape != (n_items,) or not np.issubdtype(result.dtype, np.integer):
         raise InvalidInput(
@@ -86,7 +86,7 @@ def clip_weighted(
     ticks: Ints,
     scales: Floats,
 ) -> None:
-    """Everybody's values, times the factors of their items, clipped; `scales`: by what each user was multiplied.
+    """All users' values, times the factors of their items, clipped; `scales`: by what each user was multiplied.
 
     Users may lie in the midst of others: ticks begin with the first of them.
     """

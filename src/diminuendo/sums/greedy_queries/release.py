@@ -87,7 +87,7 @@ class GreedyRelease:
         self._n_items, self.n_types = len(factors), n_types
         self._users, self._paid, self.sigmas, self.factors = users, paid, sigmas, factors
         self._whole: Ints | None = None  # singleton values without noise, where they are known
-        self._lost: Ints = np.zeros(len(factors), dtype=np.int64)  # by all steps so far, of everybody
+        self._lost: Ints = np.zeros(len(factors), dtype=np.int64)  # by all steps so far, of all users
         self.joined: list[Joined] = []
         """The steps that were published."""
         self.sets = no_items(n_types)
@@ -146,7 +146,7 @@ class GreedyRelease:
         return result
 
     def _exact_residuals(self, many: int) -> Ints:
-        """(sets, items): what is left. The users of one set are everybody: singletons without what was lost."""
+        """(sets, items): what is left. The users of one set are all users: singletons without what was lost."""
         if many == 1:
             return self._exact_singletons() - self._lost
         return self._users.sums(self._prefix, self.sets.of_type, many)

@@ -2,12 +2,12 @@ r"""Users who are kept, and asked again at every release, with weights.
 
 A batch of users may enter many releases, if the squares of its weights are accounted for: release b multiplies the
 users of batch j by a whole number W_bj, and each batch pays for itself (`NormalColumns` events; the ledger refuses the
-release that would take any batch over the budget). Weights in proportion to t_j / t_b let everybody be asked again at
+release that would take any batch over the budget). Weights in proportion to t_j / t_b let all users be asked again at
 every release at a bounded price, and averages over releases then lose nothing however many there are.
 
 Guarantee  that of the ledger's budget, counted as zcdp or as continuous-gaussian: docs/maths/sums.md, Theorems S4
            and S6. A release is charged before its first noise is drawn.
-Assumes    one entry per user-round, its batch the one open when her slate was chosen; it may come late.
+Assumes    one entry per user-round, its batch the one open when the slate was chosen; it may come late.
 Excludes   timing, and the memory of the process, which holds what users said.
 """
 

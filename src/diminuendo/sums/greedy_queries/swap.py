@@ -47,7 +47,7 @@ class SwapRelease:
     def publish(self, secret: SecretRandomness) -> Ints:
         """(parts, items) weighted sums in ticks times weights, with noise: the rest, then what each slot keeps.
 
-        Nobody is queried where it was drawn before a crash.
+        No user is queried where it was drawn before a crash.
         """
         shape = (len(self.slate) + 1, self._n_items)
         # Users are queried before the ledger is held: functions may take their time, and others use it too.
@@ -66,7 +66,7 @@ class SwapRelease:
 
 
 def checked_slate(slate: Sequence[int] | Ints, n_items: int) -> Ints:
-    """A slate at the door: different items, and empty slots."""
+    """A slate after validation: different items, and empty slots."""
     given = np.array(slate)
     shown = given[given != EMPTY_SLOT]
     whole = given.ndim == 1 and (np.issubdtype(given.dtype, np.integer) or len(given) == 0)

@@ -4,7 +4,7 @@ Evidence decides how much of the budget the next release spends on telling value
 them at all (the *gate*):
 
     tau^2    how much rates of values differ from the whole, in proportion to it, beyond noise and chance; and its error
-    gain     what the best items of each value are believed to earn more than the best items of everybody
+    gain     what the best items of each value are believed to earn more than the best items of all users
     weight   the larger of (sqrt(tau^2 - 2 errors) - .3) / .3 and (gain - .01) / .04, from 0 to 1; 0: the gate is closed
     useless  sqrt(tau^2 + 2 errors) < .3: looked at long enough, and nothing there
 """
@@ -53,7 +53,7 @@ class ColumnMeans:
     def __init__(self, size: int, n_items: int, *, symmetric: bool = False) -> None:
         self._symmetric = symmetric
         self._sums: Floats = np.zeros((size, n_items))  # each times its precision
-        self._precisions: Floats = np.zeros(n_items)  # for a value that everybody has
+        self._precisions: Floats = np.zeros(n_items)  # for a value that all users have
         self._shares: Floats = np.zeros(
             size + 1
         )  # of users, each times its precision; and, last, all precisions
@@ -107,7 +107,7 @@ class ColumnMeans:
         """What is believed of the values beside `centres`, what is believed without them.
 
         `users`: how many are remembered; `shares` of them have each value, if it is at least `surely`: below that it
-        is not known whether there is anybody. `opens`: whether slates may differ by now.
+        is not known whether there is any user. `opens`: whether slates may differ by now.
         """
         m = np.maximum(whole.mean, 0.0)
         top = max(float(m.max()), 1e-9)
@@ -193,7 +193,7 @@ def _spread(cells: Cells, m: Floats) -> tuple[float, float]:
 
 
 def _gain(mine: Floats, m: Floats, shares: Floats, slots: int) -> float:
-    """What the best items of each value are believed to earn more than the best items of everybody."""
+    """What the best items of each value are believed to earn more than the best items of all users."""
     k = min(slots, mine.shape[1])
     top = np.argsort(-m, kind="stable")[:k]
     own = np.partition(mine, mine.shape[1] - k, axis=1)[:, -k:].sum(axis=1)

@@ -1,9 +1,10 @@
 r"""Slates for all types at once: chains that are shared as long as types agree.
 
-Types with the same set so far are a *group*. In each step a type takes its own best item where that is more than MARGIN
-better for it than the best item of its group; near ties do not split groups. A question is a set and the item that
-joins it, whoever is asked it: as long as types agree, rows have everybody's strength. What a row says of a group is
-passed on to its types: each loses the same share of each item, since how items overlap is a property of the items.
+Types with the same set so far are a *group*. In each step a type takes its own best item where that is more than
+MARGIN better for it than the best item of its group; near ties do not split groups. A question is a set and the item
+that joins it, whichever users are asked it: as long as types agree, rows have the strength of all users. What a row
+says of a group is passed on to its types: each loses the same share of each item, since how items overlap is a
+property of the items.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""How the cost of a release is shared out between everybody, the values of columns, and rows; by what was published.
+r"""How the cost of a release is shared out between all users, the values of columns, and rows; by what was published.
 
 Until a column's gate opens it gets a small share, and only once the whole is known well enough to be compared with:
 
@@ -45,7 +45,7 @@ def trial_shares(
 
 
 def open_sizes(evidence: Sequence[Evidence], sizes: Sequence[float], users: float) -> float:
-    """How many users a slate is made for: everybody, or, as far as gates are open, those of a segment."""
+    """How many users a slate is made for: all users, or, as far as gates are open, those of a segment."""
     weight, size = max((result.weight, -size) for result, size in zip(evidence, sizes, strict=True))
     return max(1.0, (1 - weight) * users + weight * -size)  # by noisy counts a segment may seem empty
 

@@ -1,9 +1,10 @@
 r"""One slate for each type of users: what is shown between releases, and what the next release asks.
 
-Two levels of singles are published: of everybody, and of each value of each column (columns.py). What is believed of a
-type is the whole, and for each column whose gate is open the deviation of its value; several columns add up, each
-compared with what those before it say (backfitting). Chains are shared as long as types agree (pick.py). While all
-gates are closed everybody is shown the same slate, and releases may ask around it as they do without contexts.
+Two levels of singleton values are published: of all users, and of each value of each column (columns.py). What is
+believed of a type is the whole, and for each column whose gate is open the deviation of its value; several columns
+add up, each compared with what those before it say (backfitting). Chains are shared as long as types agree (pick.py).
+While all gates are closed all users are shown the same slate, and releases may make swap queries as they do without
+contexts.
 
 All of it is public: it is made of what was published, and, where contexts are public, of how many users have each.
 """
@@ -35,7 +36,7 @@ KNOWN = 3.0
 OPENS_AFTER = 10.0
 """Slates may differ after OPENS_AFTER nu of users."""
 SURE = 2.0
-"""Whether anybody has a value is known if its share is more than SURE deviations of the noise in it."""
+"""Whether any user has a value is known if its share is more than SURE deviations of the noise in it."""
 
 
 class Looked(NamedTuple):
@@ -47,7 +48,7 @@ class Looked(NamedTuple):
     shares: Floats
     """Of users, by type."""
     published: list[tuple[RunningMeans, list[int], Measured]]
-    """Sums over all values of a column: one more measurement of everybody."""
+    """Sums over all values of a column: one more measurement of all users."""
 
 
 class Chosen(NamedTuple):
@@ -55,7 +56,7 @@ class Chosen(NamedTuple):
 
     looked: Looked
     common: Picked
-    """What it gave for everybody together."""
+    """What it gave for all users together."""
     by_type: TypedSlates | None
     """The slates of types, where they differ."""
     known: float
@@ -151,7 +152,7 @@ class SlatePerContext:
     def _look(
         self, release: ReleasedCells, singletons: Measured | None, context: ReleaseContext
     ) -> tuple[Looked, tuple[Posterior, float]]:
-        """What is believed of everybody, and how well that is known; and of the values of columns."""
+        """The posterior of all users, and how well that is known; and of the values of columns."""
         counts, counted = (
             self._counts.with_counts(release.counts),
             [release.counts(each) for each in range(len(self.columns))],

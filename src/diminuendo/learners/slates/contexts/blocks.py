@@ -1,14 +1,14 @@
 """Blocks of groups: which slate each round would show to a user of the group, and what is published of it. Public.
 
 A block of one group has a *deck*: for every round from its first on the slate that is shown if the user of that round
-is of the group. The place in the deck is the number of the round, so nobody is shown anything else because another
+is of the group. The place in the deck is the number of the round, so no user is shown anything else because another
 user came, or came with another context. The users of a slate may be *told apart* by parts of the group: then each
 part has cells of its own.
 
 Where contexts are private, a user who had another context might add to other cells. So these cells are *hidden*: one
-more of them takes what she did not say, her share of a unit that is left; whoever answers adds exactly one unit, and
-all noise has twice the scale (docs/maths/contexts-counts.md, Theorem B4). What is published of all cells of a slate
-together is a noisy count of the users who answered.
+more of them takes what the user did not say, the share of a unit that is left; each user who answers adds exactly one
+unit, and all noise has twice the scale (docs/maths/contexts-counts.md, Theorem B4). What is published of all cells of
+a slate together is a noisy count of the users who answered.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class OpenGroupBlock:
         return np.asarray(same / (length - np.arange(length)))
 
     def record_arrivals(self, first: int, segments: Ints, counts: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Users of these segments came, from round `first` on; for each, whether her answer counts.
+        """Users of these segments came, from round `first` on; for each, whether their answer counts.
 
         Returns who counts and is not of this block.
         """

@@ -1,6 +1,6 @@
 """Groups: users of some segments who are shown slates by one plan; groups are split where segments differ. Public.
 
-At first there is one group, of everybody, and what is done for it is what would be done without contexts. Now and then
+At first there is one group, of all users, and what is done for it is what would be done without contexts. Now and then
 its best slate is shown with the users of its segments told apart. Where what was published says that segments differ
 by more than noise, chance and a small share of their rewards, each segment of which enough users will come becomes a
 group of its own, also if it was too small to be told apart: where some differ, others are likely to. It begins with the
@@ -44,7 +44,7 @@ LEAST_GROUP = 1.0
 WIDTH = 5.0, 7.5
 """Shape and scale of the inverse Gamma law of the squared width by which a segment's beliefs begin around others'."""
 EXPLORES = 0.5
-"""A segment's own group explores with this share of the users that a group of everybody would take for it: it has
+"""A segment's own group explores with this share of the users that a group of all users would take for it: it has
 fewer users to make up for it, and begins with more knowledge."""
 LONGEST = 2
 """No deck is longer than this many times the rounds that are left."""
@@ -86,7 +86,7 @@ class Group:
         leading = planner.leading
         hidden = (
             is_split if alone else np.ones_like(is_split)
-        )  # else she could not be in other cells, whatever her context
+        )  # else a user could not be in other cells, whatever their context
         assigned = self._deck(block, share, rounds_left, rng)
         self.users += int(block.sizes.sum())
         planner.forget_leader()

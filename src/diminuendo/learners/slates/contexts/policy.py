@@ -2,7 +2,7 @@ r"""The policy of slates where contexts are known: each group of users has block
 
 What is said of `SlatePolicy` (slates/policy.py) holds here, with these differences. A block is for one group, and has a
 deck: the slate that is shown in each round, if the user of that round is of the group. Blocks of different groups
-begin and end at rounds of their own, by the number of rounds issued, whoever came. Groups are split by what was
+begin and end at rounds of their own, by the number of rounds issued, whichever users came. Groups are split by what was
 published (groups.py).
 
 Guarantee  (epsilon, 0): of everything, where contexts are public; of what all others see, context and answer together,
@@ -81,7 +81,7 @@ class GroupedSlatePolicy(QuestionPolicy):
         end, rows, slates, decks, chances = max(first, self._end()), 0, [none], [], []
         for number in range(len(self.groups)):
             shown = self._shown.get(number)
-            if shown is None or shown.end < end or shown.first > first:  # of nobody
+            if shown is None or shown.end < end or shown.first > first:  # of no user
                 decks.append(np.zeros(end - first, dtype=np.int32))
                 chances.append(np.full(end - first, np.nan))
                 continue
@@ -99,7 +99,7 @@ class GroupedSlatePolicy(QuestionPolicy):
         return min(self._shown[group].end if group in self._shown else 0 for group in known)
 
     def record_arrivals(self, first: int, types: Ints, counts: NDArray[np.bool_]) -> None:
-        """Count public contexts: of how many users something is published. Nobody counts private ones."""
+        """Count public contexts: of how many users something is published. Private ones are not counted."""
         if self._private:
             return
         segments = self.segment_shares.segment_of[types]
@@ -119,7 +119,7 @@ class GroupedSlatePolicy(QuestionPolicy):
                     self._shown[block.plan.group] = cut
         self._update_menu()
 
-    # The door: a block's counts are paid for, drawn once and durable before they are seen, and then forgotten.
+    # The privacy boundary: a block's counts are charged, drawn once and stored before they are seen, then forgotten.
 
     def due(self) -> bool:
         """Whether a block can be published, or a group has nothing to be shown."""
@@ -233,7 +233,7 @@ class GroupedSlatePolicy(QuestionPolicy):
     def _adopt(self, plan: GroupBlock) -> None:
         """A block was planned before a crash for a group that was formed then: form it again.
 
-        What its users are shown otherwise ends now: nobody is in two blocks.
+        What its users are shown otherwise ends now: no user is in two blocks.
         """
         while len(self.groups) <= plan.group:
             self.groups.append(self.groups[0].begin(-1, self._planner(self._private)))
@@ -253,7 +253,7 @@ class GroupedSlatePolicy(QuestionPolicy):
             self._update_menu()
 
     def filler(self, kind: int = 0) -> Items:
-        """What somebody of the type `kind` is shown where no round of a deck can be had."""
+        """What a user of the type `kind` is shown where no round can be had."""
         group = int(self.group_of[self.segment_shares.segment_of[kind]])
         shown, builder = self._shown.get(group, self._shown.get(0)), self._builder
         if shown is None:
@@ -264,9 +264,9 @@ class GroupedSlatePolicy(QuestionPolicy):
     # Private: answers become ticks in the cells of open blocks.
 
     def learn(self, place: int, answer: Any) -> None:
-        """Count her answer in the cells of her slate; if her block was published, she has said nothing.
+        """Count feedback in the cells of its slate; if the block was published, it is dropped.
 
-        Nor has she if she excludes something and was shown another slate: her place in the deck is used up.
+        So it is if the user excludes items and was shown another slate: the place in the block is used up.
         """
         decisions, exclusions = self.frame.decisions, self.frame.exclusions
         number, segment = (
@@ -275,7 +275,7 @@ class GroupedSlatePolicy(QuestionPolicy):
         )
         for histogram in reversed(
             range(len(self._blocks))
-        ):  # the last one that was opened for her: nobody is in two
+        ):  # the last one that was opened for the user: no user is in two
             block = self._blocks[histogram]
             row = block.row_of(number, segment)
             if row is not None:
@@ -284,7 +284,7 @@ class GroupedSlatePolicy(QuestionPolicy):
                 return
 
     def replay(self, users: Users, slates: Items, done: int) -> int:
-        """To the end of the menu, or until a block can be published: everybody before is counted by then."""
+        """To the end of the menu, or until a block can be published: all users before are counted by then."""
         frame = self.frame
         ends = [frame.published_at(block.end) or self._end() for block in self._blocks]
         stop = min(len(users), done + min(self._end(), *ends) - frame.rounds)

@@ -15,7 +15,7 @@ from diminuendo.streams.contexts import Contexts
 from diminuendo.types import Floats, Ints
 
 MOST_HIDDEN = 64
-"""Of private contexts, cells of all segments are published, whoever came; so segments are no more than these."""
+"""Of private contexts, cells of all segments are published, whoever arrived. So segments are no more than these."""
 LEAST_SHARE = 1e-6
 """No share is taken to be smaller, so that it can be divided by."""
 
