@@ -102,7 +102,7 @@ def test_many_who_come_one_by_one_are_few_blocks() -> None:
     store = UserStore(12)
     for number in range(3_000):
         store.add(alone(USERS, number % 900), number // 1_500)
-        assert store._who_wait < user_store.GATHER
+        assert len(store._waiting) < user_store.GATHER
     assert len(store.blocks) < 8
     assert len(store) == 3_000
     store.forget(1)

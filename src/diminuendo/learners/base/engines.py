@@ -43,15 +43,19 @@ Begin = Callable[[Block], Any]
 """From a block to an object whose methods add the block's part to a total, their last argument."""
 
 
+class Totals(Protocol):
+    """Queries of one release over the blocks that were there when it began."""
+
+    def total(self, query: str, shape: tuple[int, ...], *given: Any) -> Ints:
+        """What the method `query` adds up over all blocks, beginning with zeros of that shape."""
+        ...
+
+
 class Engine(Protocol):
     """Where queries run."""
 
-    def over(self, blocks: Sequence[Block], begin: Begin) -> Any:
-        """Queries of one release over these blocks; `begin`: a pure function that can be pickled.
-
-        Returns an object whose `total(query, shape, *given)` adds up over all blocks what the method `query` adds to
-        zeros of that shape.
-        """
+    def over(self, blocks: Sequence[Block], begin: Begin) -> Totals:
+        """Queries over these blocks; `begin`: a pure function that can be pickled."""
         ...
 
 
@@ -64,7 +68,7 @@ class Threads:
     def __post_init__(self) -> None:
         _validate.positive_int(self.threads, "threads")
 
-    def over(self, blocks: Sequence[Block], begin: Begin) -> Any:
+    def over(self, blocks: Sequence[Block], begin: Begin) -> Totals:
         """Queries in this process."""
         return _Here([begin(block) for block in blocks], self.threads)
 
@@ -110,7 +114,7 @@ class OnRay:
 
     address: str = LOCAL
 
-    def over(self, blocks: Sequence[Block], begin: Begin) -> Any:
+    def over(self, blocks: Sequence[Block], begin: Begin) -> Totals:
         """Queries as tasks."""
         ray, _ = joined(self.address, cores(), users=True)
         return _OnRay(ray, blocks, begin)
@@ -132,9 +136,9 @@ class _OnRay:
         self._task: Any = ray.remote(num_cpus=1, max_retries=RETRIES)(answer)
 
     def total(self, query: str, shape: tuple[int, ...], *given: Any) -> Ints:
-        packed_query = _dumps((query, shape, given))
+        query_bytes = _dumps((query, shape, given))
         waiting = [
-            self._task.remote((self._release, number), packed_query, self._begin, *blocks)
+            self._task.remote((self._release, number), query_bytes, self._begin, *blocks)
             for number, blocks in enumerate(self._shares)
         ]
         try:
@@ -149,7 +153,7 @@ class _OnRay:
 _REMEMBERED: OrderedDict[Any, list[Any]] = OrderedDict()
 
 
-def answer(share: Any, packed_query: bytes, begin: NDArray[np.uint8], *blocks: NDArray[np.uint8]) -> Ints:
+def answer(share: Any, query_bytes: bytes, begin: NDArray[np.uint8], *blocks: NDArray[np.uint8]) -> Ints:
     """In a worker: what a query adds up over some blocks. How far users have come is a memo, and nothing else."""
     if share not in _REMEMBERED:
         plugins, pickled = pickle.loads(begin.tobytes())
@@ -158,7 +162,7 @@ def answer(share: Any, packed_query: bytes, begin: NDArray[np.uint8], *blocks: N
         while len(_REMEMBERED) >= REMEMBERED:
             _REMEMBERED.popitem(last=False)
         _REMEMBERED[share] = [first(_unpacked(block)) for block in blocks]
-    query, shape, given = pickle.loads(packed_query)
+    query, shape, given = pickle.loads(query_bytes)
     return added_up(_REMEMBERED[share], query, shape, given)
 
 

@@ -59,7 +59,7 @@ def _narrow(numbers: NDArray[Any]) -> NDArray[Any]:
 
 
 def _joined(parts: Sequence[Spec]) -> Spec:
-    return Spec(*(_narrow(np.concatenate(column)) for column in zip(*parts, strict=True)))
+    return Spec(*(_narrow(np.concatenate(columns)) for columns in zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +73,7 @@ class Block:
     end: int
     spec: Spec
     own: bool = False
-    """Whether the table holds no other user, so that who is erased must leave it."""
+    """Whether the table holds no other users, so that erased users must leave it."""
 
     def __len__(self) -> int:
         return self.end - self.first
@@ -99,13 +99,13 @@ class Block:
         return as_in_their_rows(self.segment, self.n_items)
 
     def only(self, stays: NDArray[np.bool_]) -> Block | None:
-        """Some of the users: a smaller range of a table of others, else a table that holds no other user."""
+        """Some of the users: a smaller range of a table of others, else a table of their own."""
         where = np.flatnonzero(stays)
         if len(where) in (0, len(self)):
             return self if len(where) else None
         spec, low, high = self.spec.some(where), int(where[0]), int(where[-1]) + 1
         if not self.own and high - low == len(where):
-            return Block(self.family, self.table, self.n_items, self.first + low, self.first + high, spec)
+            return replace(self, first=self.first + low, end=self.first + high, spec=spec)
         return block_of(self.family, self.table, self.n_items, [part.only(where) for part in self.rows], spec)
 
 
@@ -148,16 +148,15 @@ class UserStore:
     def __init__(self, n_items: int, n_types: int = 1) -> None:
         self.n_items, self.n_types = n_items, n_types
         self._blocks: list[Block] = []
-        self._waiting: list[Block] = []  # small ones of one family, after the blocks
-        self._who_wait = 0
+        self._waiting: list[Block] = []  # of one family, after those of the blocks
         self._functions: list[FunctionUser] = []
 
     def __repr__(self) -> str:
         return f"<UserStore, {self.n_items} items>"
 
     def __len__(self) -> int:
-        """The number of users: as private as whether a user answered."""
-        return sum(map(len, self._blocks)) + self._who_wait + len(self._functions)
+        """The number of users: as private as whether a user responded."""
+        return sum(map(len, [*self._blocks, *self._waiting])) + len(self._functions)
 
     @property
     def blocks(self) -> list[Block]:
@@ -209,21 +208,21 @@ class UserStore:
             return
         whole, (first, end) = family.rows(table, self.n_items), (int(places[0]), int(places[-1]) + 1)
         spec = spec_of(len(places), batch, types, rounds)
-        if end - first == len(places) and (isinstance(rows, range) or (np.diff(places) == 1).all()):
-            block = Block(family, table, self.n_items, first, end, spec)
-            if len(block) == whole[0].shape[0] < GATHER:
-                self._wait(block)
-                return
-        else:
-            block = block_of(family, table, self.n_items, [part.only(places) for part in whole], spec)
+        if end - first == len(places) == whole[0].shape[0] < GATHER:
+            self._wait(Block(family, table, self.n_items, first, end, spec))
+            return
         self._gather()
-        self._cut(block)
+        if end - first == len(places) and (isinstance(rows, range) or (np.diff(places) == 1).all()):
+            self._cut(Block(family, table, self.n_items, first, end, spec))
+        else:
+            some = [part.only(places) for part in whole]
+            self._cut(block_of(family, table, self.n_items, some, spec))
 
     def _cut(self, block: Block) -> None:
         """Append users of one table, in blocks that are not too large."""
         for low in range(0, len(block), BLOCK):
             high = min(low + BLOCK, len(block))
-            spec, first, end = block.spec.some(slice(low, high)), block.first + low, block.first + high
+            first, end, spec = block.first + low, block.first + high, block.spec.some(slice(low, high))
             self._append(replace(block, first=first, end=end, spec=spec))
 
     def _append(self, block: Block) -> None:
@@ -232,7 +231,8 @@ class UserStore:
         while blocks and len(blocks[-1]) + len(block) <= BLOCK:
             last = blocks[-1]
             if last.table is block.table and last.end == block.first:
-                block = replace(block, first=last.first, spec=_joined([last.spec, block.spec]))
+                spec = _joined([last.spec, block.spec])
+                block = replace(block, first=last.first, spec=spec)
             elif (
                 last.own
                 and block.own
@@ -245,29 +245,28 @@ class UserStore:
             blocks.pop()
         self._blocks = [*blocks, block]
 
-    def _wait(self, block: Block) -> None:
-        if self._waiting and not same_family(self._waiting[0].family, block.family):
+    def _wait(self, users: Block) -> None:
+        if self._waiting and not same_family(self._waiting[0].family, users.family):
             self._gather()
-        self._waiting.append(block)
-        self._who_wait += len(block)
-        if self._who_wait >= GATHER:
+        self._waiting.append(users)
+        if len(self._waiting) >= GATHER:
             self._gather()
 
     def _gather(self) -> None:
-        """Let those who wait become a block."""
+        """Merge the users who wait into one block."""
         if self._waiting:
             self._append(_merged(self._waiting))
-            self._waiting, self._who_wait = [], 0
+            self._waiting = []
 
     def erase(self, rounds: Ints) -> None:
-        """Drop all users who came in these rounds."""
+        """Drop the users of these rounds."""
         self._keep(
             lambda block: ~np.isin(block.spec.rounds, rounds),
             lambda user: user.round not in set(rounds.tolist()),
         )
 
     def forget(self, before: int) -> None:
-        """Drop all users of batches before that one."""
+        """Drop the users of batches before that one."""
         self._keep(lambda block: block.spec.batches >= before, lambda user: user.batch >= before)
 
     def _keep(self, rows: Any, functions: Any) -> None:
@@ -275,7 +274,7 @@ class UserStore:
         self._blocks, self._functions = blocks, [user for user in self._functions if functions(user)]
 
     def score_walk(self, batch: int) -> ScoreWalk:
-        """All users of one batch along a growing slate, all together."""
+        """All users of one batch along a growing slate."""
         some = [block.only(block.spec.batches == batch) for block in self.blocks]
         functions = [user.segment for user in self._functions if user.batch == batch]
         return ScoreWalk(self.n_items, [*(block.segment for block in some if block is not None), *functions])
@@ -283,7 +282,7 @@ class UserStore:
     # What a snapshot holds: rows as CSR, families as JSON. Python functions are left out.
 
     def written(self) -> dict[str, NDArray[Any]]:
-        """The arrays that hold all users who can be written down."""
+        """The arrays of all users who are rows."""
         result: list[tuple[dict[str, Any], list[tuple[SparseRows, ...]]]] = []
         for block in self.blocks:
             record = to_record(block.family)
@@ -307,11 +306,11 @@ class UserStore:
         return arrays | {"batches": spec.batches.astype(np.int64)}
 
     def read(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Store all users of a snapshot."""
-        self._blocks, self._waiting, self._who_wait, self._functions = [], [], 0, []
+        """Store the users of a snapshot."""
+        self._blocks, self._waiting, self._functions = [], [], []
         batches = arrays["batches"]
         types = arrays["types"] if self.n_types > 1 else np.zeros_like(batches)
-        spec = Spec(*map(_narrow, (batches, types, arrays.get("rounds", np.full_like(batches, NO_ROUND)))))
+        spec = Spec(*map(_narrow, (batches, types, arrays.get("rounds", np.full(len(batches), NO_ROUND)))))
         done = 0
         for family, table, users in self._tables(arrays):
             some = spec.some(slice(done, done + users))
@@ -325,7 +324,11 @@ class UserStore:
                 _matrix(arrays, f"{number}.{part}", width)
                 for part, width in enumerate(family.columns(self.n_items))
             ]
-            yield family, family.table(matrices, self.n_items), int(matrices[0].shape[0])
+            yield (
+                family,
+                family.table(matrices, self.n_items),
+                int(matrices[0].shape[0]),
+            )  # checked by the family
 
 
 def _matrix(arrays: dict[str, NDArray[Any]], name: str, width: int) -> scipy.sparse.csr_array:

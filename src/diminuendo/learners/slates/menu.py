@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from diminuendo.learners.base.menu import Chooser, Menu, check_lists
+from diminuendo.learners.base.menu import Chooser, Menu
 from diminuendo.learners.base.rules.lists import NO_ITEMS
 from diminuendo.randomness.words import PublicWords
 from diminuendo.streams.contexts import NOBODY
@@ -29,16 +29,13 @@ class AssignedSlates(Menu):
     ranking: Items | None = field(default=None, kw_only=True)
     """What takes the place of what a user excludes, the best first."""
 
-    def __post_init__(self) -> None:
-        check_lists(self)
-
     def chooser(self) -> Chooser:
         """Shows each round its slate."""
         return _ShowsAssigned(self)
 
     @property
     def backfill(self) -> tuple[Items, Items]:
-        """The ranking, for all users."""
+        """The ranking, for everybody."""
         return NO_ITEMS[None, :], NO_ITEMS if self.ranking is None else self.ranking
 
 

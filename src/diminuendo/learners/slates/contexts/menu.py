@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from diminuendo.learners.base.menu import Chooser, Menu, check_lists
+from diminuendo.learners.base.menu import Chooser, Menu
 from diminuendo.learners.base.rules.lists import NO_ITEMS
 from diminuendo.randomness.words import PublicWords
 from diminuendo.streams.contexts import NOBODY
@@ -29,9 +29,6 @@ class SlatesByGroup(Menu):
     """(groups, rounds): the chance of what is shown, NaN where it is not said; of no group, under private contexts."""
     rankings: Items | None = field(default=None, kw_only=True)
     """(groups, any): what takes the place of what a user of a group excludes, the best first."""
-
-    def __post_init__(self) -> None:
-        check_lists(self)
 
     def chooser(self) -> Chooser:
         """Shows each round the slate of its user's group."""
