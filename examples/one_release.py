@@ -17,14 +17,14 @@ from matplotlib.figure import Figure
 import diminuendo as dim
 from diminuendo.learners.base.engines import Threads
 from diminuendo.learners.base.users import UserStore
-from diminuendo.learners.overlap.belief import of_singles
 from diminuendo.learners.overlap.participants import StoredParticipants, Terms
+from diminuendo.learners.overlap.posterior import from_singletons
 from diminuendo.privacy import Budget, Ledger, calibrate
 from diminuendo.randomness import SecretRandomness
 from diminuendo.simulate.figures.style import COLOURS, FAINT, INK, style, write
 from diminuendo.sums import Clip
-from diminuendo.sums.chains.cost import release_cost, squared_shifts
-from diminuendo.sums.chains.release import ChainRelease
+from diminuendo.sums.greedy_queries.cost import release_cost, squared_shifts
+from diminuendo.sums.greedy_queries.release import GreedyRelease
 from diminuendo.types import Floats
 
 USERS, SLOTS, EPSILON, DELTA, SINGLES, SEED = 400, 3, 1.0, 1e-6, 0.6, 1
@@ -68,13 +68,13 @@ def release(seed: int = SEED) -> dict[str, Any]:
     store, everything = UserStore(users.n_items), np.ones(users.n_items)
     store.add_rows(users.family, users.table, range(USERS))
     terms = Terms(np.array([1]), everything, np.zeros(users.n_items, dtype=np.int64), clip)
-    asked = ChainRelease(StoredParticipants(store.blocks, [], terms, Threads()), paid, sigmas, everything)
+    asked = GreedyRelease(StoredParticipants(store.blocks, [], terms, Threads()), paid, sigmas, everything)
     unit = USERS * clip.ticks  # what all of them could add to one number
     steps, slate = list[dict[str, Any]](), list[int]()
 
-    def step(question: str, published: Any, sigma: float, belief: Any, picks: bool) -> None:
+    def step(question: str, published: Any, sigma: float, posterior: Any, picks: bool) -> None:
         if picks:
-            best = belief.mean.copy()
+            best = posterior.mean.copy()
             best[slate] = -np.inf
             slate.append(int(best.argmax()))
         steps.append(
@@ -82,8 +82,8 @@ def release(seed: int = SEED) -> dict[str, Any]:
                 "question": question,
                 "published": (published / unit).tolist(),
                 "deviation": sigma / unit,
-                "believed": belief.mean.tolist(),
-                "unsure": np.sqrt(belief.variance).tolist(),
+                "believed": posterior.mean.tolist(),
+                "unsure": np.sqrt(posterior.variance).tolist(),
                 "slate": [list(TASTES)[item] for item in slate],
             }
         )
@@ -91,17 +91,17 @@ def release(seed: int = SEED) -> dict[str, Any]:
     def deviation(sigma: float) -> Floats:
         return np.full(users.n_items, sigma / unit)
 
-    result = asked.singles(secret)
-    belief = of_singles(result / unit, deviation(sigmas[0]))
-    step("singles", result, sigmas[0], belief, True)
+    result = asked.singletons(secret)
+    posterior = from_singletons(result / unit, deviation(sigmas[0]))
+    step("singles", result, sigmas[0], posterior, True)
     for number in range(1, SLOTS):
         joins = slate[number - 1]
-        result = asked.row(joins, secret)
-        belief = belief.lose(result / unit, deviation(sigmas[1]))
-        step(f"row of {list(TASTES)[joins]}", result, sigmas[1], belief, number < SLOTS - 1)
-    result = asked.rest(secret)
-    belief = belief.see(result / unit, deviation(sigmas[1]))
-    step("rest", result, sigmas[1], belief, True)
+        (result,) = asked.losses_by_type(np.array([joins]), secret)
+        posterior = posterior.condition_on_losses(result / unit, deviation(sigmas[1]))
+        step(f"row of {list(TASTES)[joins]}", result, sigmas[1], posterior, number < SLOTS - 1)
+    (result,) = asked.residual_by_type(secret)
+    posterior = posterior.condition_on_gains(result / unit, deviation(sigmas[1]))
+    step("rest", result, sigmas[1], posterior, True)
     for each, truth in zip(steps, without_noise(slate), strict=True):
         each["without noise"] = truth.tolist()
     return {

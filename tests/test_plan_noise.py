@@ -11,7 +11,7 @@ from scipy import sparse, stats
 
 from diminuendo import NoisyOr, SeededSource, Setting, Users
 from diminuendo.learners import OverlapGreedy
-from diminuendo.learners.overlap import focus
+from diminuendo.learners.overlap import query_weights
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.plan import plan
 from diminuendo.plan.noise import SURE, apart, deviations
@@ -38,7 +38,7 @@ def published() -> tuple[OverlapPlan, Floats]:
     """For each seed, what the learner holds every item's share to be after its last release; all items count alike."""
     rows, stream = [], users()
     with pytest.MonkeyPatch.context() as alike:
-        alike.setattr(focus, "FLOOR", 1.0)
+        alike.setattr(query_weights, "FLOOR", 1.0)
         for seed in range(SEEDS):
             learner = OverlapGreedy.for_setting(SETTING, rng=SeededSource(seed))
             learner.replay(stream)
@@ -46,7 +46,7 @@ def published() -> tuple[OverlapPlan, Floats]:
             if (
                 policy._position.memory_begins == 0
             ):  # else memory began anew, and fewer releases were averaged
-                rows.append(shown_of(learner).picker.worth.get([0])[0][0])
+                rows.append(shown_of(learner).picker.worth.preview([0])[0][0])
     assert len(rows) > 0.9 * SEEDS
     return policy.plan, np.array(rows)
 

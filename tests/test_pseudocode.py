@@ -59,7 +59,7 @@ def test_what_stands_beside_pseudocode_runs(page: str) -> None:
         ("  pick one    pick.py   SlatePicker.slate", []),
         ("  pick one    pick.py   SlatePicker.slates", ["pick.py: slates"]),
         ("  pick one    picks.py  SlatePicker.slate", ["picks.py"]),
-        ("  release     sums/chains/release.py  ChainRelease", []),
+        ("  release     sums/greedy_queries/release.py  GreedyRelease", []),
         ("  nothing is named here", []),
     ],
 )

@@ -269,7 +269,7 @@ def test_sums() -> None:
     counts.open([1, 1])
     stored.add(np.full(size, 0.5), batch=0)
     begun = stored.release(0, [1], (1e6, 1e6))
-    begun.singles(secret)
+    begun.singletons(secret)
     doors: list[Callable[[Any], Any]] = [
         total.add,
         lambda said: total.add(said, [0]),

@@ -37,9 +37,9 @@ def cell(log: Log, monkeypatch: pytest.MonkeyPatch) -> int:
     """The whole number that noise is added to."""
     seen = []
 
-    def exact(counts: PrivateCounts, secret: SecretRandomness, lot: int) -> Ints:
-        seen.append(int(counts._lots[lot][0]))
-        return counts._lots[lot]
+    def exact(counts: PrivateCounts, secret: SecretRandomness, histogram: int) -> Ints:
+        seen.append(int(counts._histograms[histogram][0]))
+        return counts._histograms[histogram]
 
     monkeypatch.setattr(PrivateCounts, "_drawn", exact)
     secret = SecretRandomness(SeededSource(1))

@@ -25,10 +25,10 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams.contexts import Contexts
-from diminuendo.sums.chains.cells import SharedFocus, ValueColumn
-from diminuendo.sums.chains.cost import UNIT
-from diminuendo.sums.chains.focus import FULL, SHARES
 from diminuendo.sums.clip import Clip
+from diminuendo.sums.greedy_queries.cells import SharedQueryWeights, ValueColumn
+from diminuendo.sums.greedy_queries.cost import UNIT
+from diminuendo.sums.greedy_queries.query_weights import FULL, SHARES
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 from tests.kit.stored import UsersByHand
@@ -48,7 +48,7 @@ class Release:
     """What one release asks, by the view."""
 
     weights: tuple[int, ...]
-    focus: SharedFocus
+    query_weights: SharedQueryWeights
     steps: tuple[tuple[int, ...], ...]
     """Of chains: the item that joins each type's chain, step by step; EMPTY_SLOT: none."""
     slate: tuple[int, ...] | None
@@ -115,20 +115,22 @@ def published(plan: Plan, her: Version) -> Published:
         here, weights = number >= her.since, np.array(release.weights)
         said = her.gains[number]
         if release.slate is None:
-            chain, cells = users.in_contexts(number, weights, SIGMAS, release.focus, secret)
-            if release.focus.singles:
-                result.append((chain.singles(secret), chain.sigmas[0]))
+            chain, cells = users.in_contexts(number, weights, SIGMAS, release.query_weights, secret)
+            if release.query_weights.singletons:
+                result.append((chain.singletons(secret), chain.sigmas[0]))
             for step, items in enumerate(release.steps):
                 gains = said[step] if here else np.zeros(0)
                 asked = np.array([her.asked[step]] if here else [], dtype=np.bool_)
-                row = chain.row_by_type(np.array(items), gains, secret, asked)
+                row = chain.losses_by_type(np.array(items), gains, secret, asked)
                 result.append((row.ravel(), chain.sigmas[1]))
-            result.append((chain.rest_by_type(secret).ravel(), chain.sigmas[1]))
+            result.append((chain.residual_by_type(secret).ravel(), chain.sigmas[1]))
         else:
             slate = list(release.slate)
-            around, cells = users.around_in_contexts(number, weights, SIGMAS, slate, release.focus, secret)
+            swap, cells = users.swap_in_contexts(
+                number, weights, SIGMAS, slate, release.query_weights, secret
+            )
             parts = iter([(0, said[: len(slate) + 1])] if here else [])
-            result.append((around.publish(parts, secret).ravel(), around.sigma))
+            result.append((swap.publish(parts, secret).ravel(), swap.sigma))
         for column in range(len(plan.contexts.columns)):
             for part, sigma in (
                 (cells.cells(column, secret), cells.deviations.cells[column]),
@@ -159,18 +161,18 @@ def ratio(one: Published, other: Published) -> float:
     return float(share) if share <= 1 else max(float(share), 1.0 + 2.0**-52)
 
 
-def _shares(random: np.random.Generator, columns: int, around: bool, counts: bool) -> list[int]:
+def _shares(random: np.random.Generator, columns: int, swap: bool, counts: bool) -> list[int]:
     """Random shares that add up to SHARES, now and then all in one part."""
     parts = 2 + 2 * columns
     worth = random.random(parts) ** int(random.choice([1, 4]))
-    worth[0] *= not around
+    worth[0] *= not swap
     worth[2 + columns :] *= counts
     worth[random.random(parts) < 0.2] = 0.0
     worth[1] += 1e-3
-    if not around:
+    if not swap:
         worth[0] += 1e-3
     result = [int(share) for share in SHARES * worth / worth.sum()]
-    if not around:
+    if not swap:
         result[0] = max(1, result[0])
     result[1] = max(1, result[1])
     result[int(np.argmax(result))] += SHARES - sum(result)
@@ -184,15 +186,15 @@ def random_plan(random: np.random.Generator, *, private: bool) -> Plan:
     contexts = Contexts({f"c{number}": size for number, size in enumerate(sizes)}, private=private)
     batch, releases = int(random.integers(BATCHES)), list[Release]()
     for number in range(int(random.integers(1, 4))):
-        around = bool(random.random() < 0.3)
-        shares = _shares(random, len(sizes), around, private or bool(random.random() < 0.2))
+        swap = bool(random.random() < 0.3)
+        shares = _shares(random, len(sizes), swap, private or bool(random.random() < 0.2))
         weights = random.choice([1, 77, 128, FULL, FULL, FULL], size=n_items).astype(np.int64)
         columns = len(sizes)
         split = tuple(shares[2 : 2 + columns]), tuple(shares[2 + columns :])
-        focus = SharedFocus(weights, shares[0], shares[1], *split)
+        query_weights = SharedQueryWeights(weights, shares[0], shares[1], *split)
         slate = None
         steps = list[tuple[int, ...]]()
-        if around:
+        if swap:
             many = int(random.integers(1, n_items + 1))
             slate = tuple(random.permutation(n_items)[:many].tolist())
         else:
@@ -209,7 +211,7 @@ def random_plan(random: np.random.Generator, *, private: bool) -> Plan:
                     so_far |= {item} - {EMPTY_SLOT}
                 steps.append(tuple(step))
         batches = random.choice([0, 1, 5, UNIT // 2, UNIT, UNIT], size=number + 1)
-        releases.append(Release(tuple(batches.tolist()), focus, tuple(steps), slate))
+        releases.append(Release(tuple(batches.tolist()), query_weights, tuple(steps), slate))
     clip = CLIPS[int(random.integers(len(CLIPS)))]
     return Plan(n_items, contexts, clip, batch, tuple(releases))
 
@@ -287,10 +289,12 @@ def across_a_crash(plan: Plan, incarnations: list[Version], seed: int) -> Publis
         for incarnation, her in enumerate(incarnations):
             users.forget(1)
             users.add(her.values, np.arange(plan.n_items), batch=0, kind=her.kind)
-            chain, cells = users.in_contexts(0, np.array(release.weights), SIGMAS, release.focus, secret)
+            chain, cells = users.in_contexts(
+                0, np.array(release.weights), SIGMAS, release.query_weights, secret
+            )
             stop = incarnation == 0
             if rng.random() < 0.8:
-                chain.singles(secret)
+                chain.singletons(secret)
             for column in range(len(plan.contexts.columns)):
                 if rng.random() < 0.6:
                     cells.cells(column, secret)
@@ -299,10 +303,10 @@ def across_a_crash(plan: Plan, incarnations: list[Version], seed: int) -> Publis
             for step, items in enumerate(release.steps):
                 if not chain.goes_on() or (stop and rng.random() < 0.3):
                     break
-                chain.row_by_type(np.array(items), her.gains[0][step], secret, np.array([her.asked[step]]))
+                chain.losses_by_type(np.array(items), her.gains[0][step], secret, np.array([her.asked[step]]))
             else:
-                if chain.goes_on(rest=True) and not (stop and rng.random() < 0.5):
-                    chain.rest_by_type(secret)
+                if chain.goes_on(residual=True) and not (stop and rng.random() < 0.5):
+                    chain.residual_by_type(secret)
     event = ledger.cost_of("users-000000")
     assert isinstance(event, NormalColumns)
     return drawn, Fraction(event.squares[0])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from typing import Any, TypeAlias
@@ -235,12 +235,6 @@ def sqrt_toeplitz(releases: int) -> Floats:
     """r_j = binomial(2j, j) / 4^j, the coefficients of (1-x)^(-1/2)."""
     j = np.arange(1, releases)
     return np.concatenate([[1.0], np.cumprod((2 * j - 1) / (2 * j))])
-
-
-def blt(theta: Sequence[float], omega: Sequence[float], releases: int) -> Floats:
-    """c_0 = 1, c_j = sum of omega theta^(j-1)."""
-    powers = np.arange(releases - 1)
-    return np.concatenate([[1.0], sum(w * np.power(t, powers) for t, w in zip(theta, omega, strict=True))])
 
 
 def prefix_row(column: Floats) -> Floats:

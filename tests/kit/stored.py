@@ -17,13 +17,12 @@ from diminuendo.privacy import calibrate
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian
 from diminuendo.randomness import SecretRandomness
 from diminuendo.sums.batch import csr_rows
-from diminuendo.sums.chains.around import AroundRelease
-from diminuendo.sums.chains.cost import squared_shifts
-from diminuendo.sums.chains.release import ChainRelease
-from diminuendo.sums.chains.stored import StoredUsers
-from diminuendo.sums.chains.users.answers import Answers, Moved
-from diminuendo.sums.chains.users.participants import Chain, ChainWalk
-from diminuendo.sums.clip import Clip, cut_all, gains_row
+from diminuendo.sums.clip import Clip, cut_all, dense_row, sparse_row
+from diminuendo.sums.greedy_queries.cost import squared_shifts
+from diminuendo.sums.greedy_queries.participants import Answers, Moved, Prefix, PrefixWalk
+from diminuendo.sums.greedy_queries.release import GreedyRelease
+from diminuendo.sums.greedy_queries.stored import StoredUsers
+from diminuendo.sums.greedy_queries.swap import SwapRelease
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
 
@@ -43,7 +42,7 @@ class HandWalk:
     def join(self, further: Any) -> None:
         self._chain = further
 
-    def around(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
+    def swap(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
         starts, first = self._hand.users.starts, 0
         for begin, gains in self._hand.said_around:
             assert starts[begin] == starts[first], "users come one after the other, each once"
@@ -59,9 +58,9 @@ class ByHand:
         self.users, self._n_items = users, len(factors)
         self.said: dict[bytes, tuple[Floats, NDArray[np.bool_]]] = {}
         self.said_around: Iterable[tuple[int, Floats]] = ()
-        self._walk = ChainWalk(users, lambda: HandWalk(self), clip, factors)
+        self._walk = PrefixWalk(users, lambda: HandWalk(self), clip, factors)
 
-    def say(self, chain: Chain, gains: Any, asked: NDArray[np.bool_] | None) -> None:
+    def say(self, chain: Prefix, gains: Any, asked: NDArray[np.bool_] | None) -> None:
         everybody = np.ones(len(self.users.weights), dtype=np.bool_) if asked is None else asked
         key = b"".join(joining.astype(np.int64).tobytes() for joining in chain)
         self.said.setdefault(key, (as_floats(gains), everybody))
@@ -71,39 +70,42 @@ class ByHand:
         getattr(self._walk, query)(*given, total)
         return total
 
-    def sums(self, chain: Chain, whose: Ints, many: int) -> Ints:
+    def sums(self, chain: Prefix, whose: Ints, many: int) -> Ints:
         return self._total("add_left", (many, self._n_items), chain, whose)
 
-    def row(self, chain: Chain, joining: Ints, questions: Ints, many: int) -> Ints:
+    def losses(self, chain: Prefix, joining: Ints, questions: Ints, many: int) -> Ints:
         return self._total("add_lost", (many, self._n_items), chain, joining, questions)
 
-    def around(self, slate: Ints) -> Ints:
-        return self._total("add_around", (1 + len(slate), self._n_items), slate)
+    def swap(self, slate: Ints) -> Ints:
+        return self._total("add_swap", (1 + len(slate), self._n_items), slate)
 
     def counts(self, of_type: Ints, size: int, unit: int) -> Ints:
         return self._total("add_counts", (size,), of_type, unit)
 
 
-class HandChain(ChainRelease):
+class HandSequence(GreedyRelease):
     """A chain whose users say what is given with each row: one gain per entry (`items`), of those who are `asked`."""
 
     @property
     def items(self) -> NDArray[Any]:
         return self._users.users.items  # type: ignore[attr-defined, no-any-return]
 
-    def row(  # type: ignore[override]
+    def losses(
         self, item: int, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
     ) -> Ints:
-        return self.row_by_type(np.full(self.n_types, item), gains, secret, asked)[0]  # type: ignore[no-any-return]
+        return self.losses_by_type(np.full(self.n_types, item), gains, secret, asked)[0]  # type: ignore[no-any-return]
 
-    def row_by_type(  # type: ignore[override]
+    def residual(self, secret: SecretRandomness) -> Ints:
+        return self.residual_by_type(secret)[0]  # type: ignore[no-any-return]
+
+    def losses_by_type(  # type: ignore[override]
         self, items: Ints, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
     ) -> Ints:
-        self._users.say((*self._chain, items), gains, asked)  # type: ignore[attr-defined]
-        return super().row_by_type(items, secret)
+        self._users.say((*self._prefix, items), gains, asked)  # type: ignore[attr-defined]
+        return super().losses_by_type(items, secret)
 
 
-class HandAround(AroundRelease):
+class HandSwap(SwapRelease):
     """An around whose users say what is given: of some users, the first of them and (parts, entries)."""
 
     @property
@@ -128,7 +130,7 @@ class UsersByHand(StoredUsers):
     """What each item is worth to users by itself, each user with the batch they belong to."""
 
     def __init__(self, n_items: int, **options: Any) -> None:
-        super().__init__(n_items, asked=self.stored, **options)
+        super().__init__(n_items, participants=self.stored, **options)
         self.users = list[HandUser]()
 
     def add(self, values: Any, indices: Any = None, *, batch: int, kind: int = 0) -> None:
@@ -161,23 +163,23 @@ class UsersByHand(StoredUsers):
         )
         return ByHand(users, self.clip, factors)
 
-    def focused(self, *given: Any) -> HandChain:
-        chain: HandChain = _as(HandChain, super().focused(*given))
+    def begin_greedy(self, *given: Any) -> HandSequence:
+        chain: HandSequence = _as(HandSequence, super().begin_greedy(*given))
         return chain
 
-    def around(self, *given: Any) -> HandAround:
-        around: HandAround = _as(HandAround, super().around(*given))
-        return around
+    def swap(self, *given: Any) -> HandSwap:
+        swap: HandSwap = _as(HandSwap, super().swap(*given))
+        return swap
 
-    def in_contexts(self, *given: Any) -> tuple[HandChain, Any]:
+    def in_contexts(self, *given: Any) -> tuple[HandSequence, Any]:
         chain, cells = super().in_contexts(*given)
-        return _as(HandChain, chain), cells
+        return _as(HandSequence, chain), cells
 
-    def around_in_contexts(self, *given: Any) -> tuple[HandAround, Any]:
-        around, cells = super().around_in_contexts(*given)
-        return _as(HandAround, around), cells
+    def swap_in_contexts(self, *given: Any) -> tuple[HandSwap, Any]:
+        swap, cells = super().swap_in_contexts(*given)
+        return _as(HandSwap, swap), cells
 
-    def sigmas(self, weights: Ints, cost: Gaussian | ContinuousGaussian, singles: float = 0.5) -> Any:
+    def sigmas(self, weights: Ints, cost: Gaussian | ContinuousGaussian, singletons: float = 0.5) -> Any:
         """Deviations of noise on singles and on rows with which releases with these weights cost `cost` together.
 
         `weights`: (releases, batches). `singles`: the share of the cost that they get.
@@ -187,17 +189,28 @@ class UsersByHand(StoredUsers):
         return tuple(
             calibrate.gaussian_sigma(rho * share * (1 - 2.0**-48), squared * square)
             for share, squared in zip(
-                (singles, 1 - singles), squared_shifts(self.n_items, self.clip), strict=True
+                (singletons, 1 - singletons), squared_shifts(self.n_items, self.clip), strict=True
             )
         )
 
-    def release(self, number: int, weights: Sequence[int] | Ints, sigmas: tuple[float, float]) -> HandChain:
+    def release(
+        self, number: int, weights: Sequence[int] | Ints, sigmas: tuple[float, float]
+    ) -> HandSequence:
         """Begin release `number` without a focus: users of batch j enter with weights[j]."""
         whole, factors = np.array(weights), np.ones(self.n_items)
         paid = self._bought(number, whole, sigmas, "a chain over")
-        return HandChain(self.stored(whole, factors), paid, sigmas, factors)
+        return HandSequence(self.stored(whole, factors), paid, sigmas, factors)
 
 
 def _as(kind: Any, release: Any) -> Any:
     release.__class__ = kind
     return release
+
+
+def gains_row(values: object, indices: object, size: int) -> tuple[Floats, Ints]:
+    """What items are worth to one user, at the door: a whole vector, of which only gains above 0 count, or sparse."""
+    if indices is not None:
+        return sparse_row(values, indices, size)
+    row = dense_row(values, size)
+    places = np.flatnonzero(row > 0)
+    return row[places], places

@@ -23,9 +23,9 @@ from diminuendo.objectives.user import User
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
-from diminuendo.streams.walks import Segment, singles
-from diminuendo.sums.chains.users.participants import Chain, Participants
+from diminuendo.streams.walks import Segment, singletons
 from diminuendo.sums.clip import Clip
+from diminuendo.sums.greedy_queries.participants import Participants, Prefix
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 from tests.kit.fake_ray import FakeRay
 from tests.kit.families import families, specimens
@@ -62,7 +62,7 @@ def filled(users: Users, *, functions: bool = True) -> UserStore:
     store.add_rows(users.family, users.table, range(third), 0, kinds[:third])
     some = np.arange(third, 2 * third)[::2]
     store.add_rows(users.family, users.table, some, 1, kinds[some])
-    worth = singles(Segment(users.family, users.table, range(len(users))), users.n_items)
+    worth = singletons(Segment(users.family, users.table, range(len(users))), users.n_items)
     for number in range(2 * third, len(users)):
         user, row = alone(users, number), worth.between(number, number + 1)
         store.add(user, 2, int(kinds[number]))
@@ -89,7 +89,7 @@ def participants(store: UserStore, engine: Any = None, terms: Terms | None = Non
 def queries(n_items: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """All queries that a release may have, in the order of a chain; some of them again."""
     everybody, apart = np.zeros(2, dtype=np.int64), np.array([0, 1])
-    chain: Chain = ()
+    chain: Prefix = ()
     yield "sums", (chain, everybody, 1)
     yield "counts", (apart, 2, 1024)
     for items, questions, many in (
@@ -98,12 +98,12 @@ def queries(n_items: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
         ([EMPTY_SLOT, n_items - 1], np.array([-1, 0]), 1),
     ):
         joining = np.array(items)
-        yield "row", (chain, joining, questions, many)
-        yield "row", (chain, joining, questions, many)
+        yield "losses", (chain, joining, questions, many)
+        yield "losses", (chain, joining, questions, many)
         chain = (*chain, joining)
         yield "sums", (chain, apart, 2)
     yield "sums", ((), apart, 2)
-    yield "around", (np.array([1, EMPTY_SLOT, 0]),)
+    yield "swap", (np.array([1, EMPTY_SLOT, 0]),)
 
 
 def results(asked: Participants, n_items: int) -> list[Ints]:
@@ -168,8 +168,8 @@ def test_rows_are_what_users_lose_one_by_one() -> None:
     asked, everybody = participants(store), np.zeros(2, dtype=np.int64)
     joining = [np.array([item, item]) for item in chain]
     np.testing.assert_array_equal(asked.sums((), everybody, 1)[0], expected[0])
-    np.testing.assert_array_equal(asked.row((), joining[0], everybody, 1)[0], expected[1])
-    np.testing.assert_array_equal(asked.row((joining[0],), joining[1], everybody, 1)[0], expected[2])
+    np.testing.assert_array_equal(asked.losses((), joining[0], everybody, 1)[0], expected[1])
+    np.testing.assert_array_equal(asked.losses((joining[0],), joining[1], everybody, 1)[0], expected[2])
 
 
 def test_a_block_that_is_left_out_or_queried_twice_is_seen() -> None:
@@ -201,10 +201,10 @@ def test_a_function_that_changes_its_mind_is_taken_at_its_first_word() -> None:
     )
     singles_, rows = asked.sums((), whose, 1), list[Ints]()
     for item in (0, 1, 2):
-        row = asked.row(tuple(chain), np.array([item]), whose, 1)
+        row = asked.losses(tuple(chain), np.array([item]), whose, 1)
         for prefix in ((), tuple(chain)):  # somewhere else meanwhile, and here again
             asked.sums(prefix, whose, 1)
-        np.testing.assert_array_equal(asked.row(tuple(chain), np.array([item]), whose, 1), row)
+        np.testing.assert_array_equal(asked.losses(tuple(chain), np.array([item]), whose, 1), row)
         chain.append(np.array([item]))
         rows.append(row)
     np.testing.assert_array_equal(sum(rows) + asked.sums(tuple(chain), whose, 1), singles_)
@@ -295,7 +295,7 @@ def test_who_answers_between_two_rows_is_in_neither(engine: Any, monkeypatch: py
     asked = participants(store, engine, terms)
     left = asked.sums((), whose, 1)
     for number, item in enumerate((3, 5, 8)):
-        left = left - asked.row(tuple(chain), np.array([item]), whose, 1)
+        left = left - asked.losses(tuple(chain), np.array([item]), whose, 1)
         chain.append(np.array([item]))
         low = 300 + 200 * number
         store.add_rows(USERS.family, USERS.table, range(low, low + 200), rounds=np.arange(low, low + 200))

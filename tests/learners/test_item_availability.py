@@ -119,9 +119,9 @@ def test_users_are_not_asked_about_items_that_are_not_there() -> None:
     for user in users:
         made[1].observe(made[1].choose(), user)
     for learner in made:
-        asked = memory_of(learner)._asked(np.full(60, 5), np.ones(3))
-        (singles,) = asked.sums((), np.zeros(1, dtype=np.int64), 1)
-        assert (singles > 0).tolist() == [True, True, False]
+        asked = memory_of(learner)._participants(np.full(60, 5), np.ones(3))
+        (singletons,) = asked.sums((), np.zeros(1, dtype=np.int64), 1)
+        assert (singletons > 0).tolist() == [True, True, False]
         assert policy_of(learner).items.first_batch[2] == NOT_YET
 
 

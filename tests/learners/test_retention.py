@@ -173,7 +173,7 @@ def test_a_batch_that_is_asked_alone_is_not_taken_for_changed_tastes(monkeypatch
     learner = made(2, Setting(6, 2, 40, "full", 4.0))
     policy: Any = learner.policy
     assert policy.plan.kept_from(10) >= 9
-    monkeypatch.setattr(policy._memory, "asked_from", lambda number: number)
+    monkeypatch.setattr(policy._memory, "charged_from", lambda number: number)
     monkeypatch.setattr(policy._drift, "changed", lambda earned, deviation: False)
     alone = [number for number in range(policy.plan.releases) if policy.plan.kept_from(number) == number]
     loop(learner, some_users(6, 40, seed=1))

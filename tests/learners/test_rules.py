@@ -16,8 +16,8 @@ from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import OneSlate, RandomFromLists
 from diminuendo.learners.epoch_greedy import EpochGreedy
-from diminuendo.learners.overlap.around import AroundBelief, swapped
 from diminuendo.learners.overlap.recipes import OverlapGreedy
+from diminuendo.learners.overlap.swap import SwapPosterior, swapped
 from diminuendo.learners.slates.clicks import SlateClicks
 from diminuendo.learners.slates.totals import SlateTotals
 from diminuendo.privacy.events import Laplace
@@ -180,13 +180,13 @@ def test_a_rival_must_fit_after_the_item_of_that_slot_has_left() -> None:
     means, deviations = np.zeros((4, 6)), np.full((4, 6), 1e-3)
     means[0], means[1:, :3] = [0, 0, 0, 0, 0.2, 0.1], 0.1 * np.eye(3)
     means[1:, 4:] = 0.5
-    belief = AroundBelief(slate, means, deviations)
-    free = swapped(belief, ItemAvailability(6, 3))
+    posterior = SwapPosterior(slate, means, deviations)
+    free = swapped(posterior, ItemAvailability(6, 3))
     assert {4, 5} <= set(free.tolist()), "without rules both come"
     capped = ItemAvailability(6, 3, rules=SlateRules(caps=[([0, 4, 5], 1)]))
-    assert swapped(belief, capped).tolist() == [4, 1, 2]
+    assert swapped(posterior, capped).tolist() == [4, 1, 2]
     pinned = ItemAvailability(6, 3, rules=SlateRules(pinned=[0], caps=[([0, 4, 5], 2)]))
-    result = swapped(belief, pinned).tolist()
+    result = swapped(posterior, pinned).tolist()
     assert result[0] == 0
     assert len({4, 5} & set(result)) == 1
 

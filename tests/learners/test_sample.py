@@ -157,7 +157,7 @@ def test_chances_are_those_of_everybody_in_the_sample_or_not() -> None:
     learner, users = made(), some_users(6, 400, seed=1)
     for t in range(400):
         decision = learner.choose()
-        assert decision.propensity == (1.0 if learner.policy._position.made else 1 / 30)  # type: ignore[attr-defined]
+        assert decision.propensity == (1.0 if learner.policy._position.releases else 1 / 30)  # type: ignore[attr-defined]
         learner.observe(decision, users[t])
 
 

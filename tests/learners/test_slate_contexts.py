@@ -18,10 +18,10 @@ from diminuendo.learners.slates.blocks import SlateBlock
 from diminuendo.learners.slates.clicks import FirstClicks, SlateClicks
 from diminuendo.learners.slates.contexts import groups
 from diminuendo.learners.slates.contexts.blocks import OpenGroupBlock
-from diminuendo.learners.slates.contexts.coming import MOST_HIDDEN, Coming, segments_of
 from diminuendo.learners.slates.contexts.groups import Group
 from diminuendo.learners.slates.contexts.menu import SlatesByGroup
 from diminuendo.learners.slates.contexts.policy import GroupedSlatePolicy
+from diminuendo.learners.slates.contexts.segments import MOST_HIDDEN, SegmentShares, segments_of
 from diminuendo.learners.slates.totals import SlateTotals, Totals
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
@@ -202,7 +202,7 @@ def test_divisors_by_who_came_would_tell(monkeypatch: pytest.MonkeyPatch) -> Non
     quick_splits(monkeypatch)
 
     def record_arrivals(self: GroupedSlatePolicy, first: int, types: Ints, counts: Any) -> None:
-        self.coming.saw(self.coming.segment_of[types])
+        self.segment_shares.saw(self.segment_shares.segment_of[types])
 
     monkeypatch.setattr(GroupedSlatePolicy, "record_arrivals", record_arrivals)
     with pytest.raises(AssertionError, match="what others are shown"):
@@ -284,11 +284,11 @@ def test_replay_is_the_loop(
     np.testing.assert_array_equal(shown[0], shown[1])
     assert len(policy_of(runs[0]).groups) > 1
     quick, slow = (policy_of(learner) for learner in runs)
-    assert len(quick._counts._lots) == len(slow._counts._lots)
+    assert len(quick._counts._histograms) == len(slow._counts._histograms)
     if delay is None:  # else some answers are still on their way
-        for one, other in zip(quick._counts._lots, slow._counts._lots, strict=True):
+        for one, other in zip(quick._counts._histograms, slow._counts._histograms, strict=True):
             np.testing.assert_array_equal(one, other)
-        assert any(lot.any() for lot in quick._counts._lots)
+        assert any(histogram.any() for histogram in quick._counts._histograms)
     by_type = [{tuple(row) for row in shown[0][users.types == kind][-100:]} for kind in (1, 2, 3)]
     assert len(set(map(frozenset, by_type))) > 1, "users of different types are shown different slates"
 
@@ -411,10 +411,10 @@ def test_public_segments_are_types_and_private_ones_are_few() -> None:
 
 
 def test_shares_are_those_that_came() -> None:
-    coming = Coming(contexts_of(False))
-    np.testing.assert_allclose(coming.shares(), 0.25)
-    coming.saw(np.repeat([1, 2, 3], [500, 300, 200]))
-    np.testing.assert_allclose(coming.shares(), [0, 0.5, 0.3, 0.2], atol=0.01)
+    segment_shares = SegmentShares(contexts_of(False))
+    np.testing.assert_allclose(segment_shares.shares(), 0.25)
+    segment_shares.saw(np.repeat([1, 2, 3], [500, 300, 200]))
+    np.testing.assert_allclose(segment_shares.shares(), [0, 0.5, 0.3, 0.2], atol=0.01)
 
 
 @pytest.mark.parametrize("name", LEARNING)
@@ -426,7 +426,7 @@ def test_noisy_counts_find_the_shares_of_private_segments(name: str) -> None:
     kinds = np.where(rng.random(6000) < 0.5, 0, kinds)
     learner = made(name, True, horizon=6000, epsilon=4.0)
     learner.replay(users.with_contexts(contexts_of(True), kinds))
-    shares = policy_of(learner).coming.shares()
+    shares = policy_of(learner).segment_shares.shares()
     truth = np.bincount(kinds + 1, minlength=4) / 6000
     np.testing.assert_allclose(shares, truth, atol=0.04)
 

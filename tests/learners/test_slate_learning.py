@@ -113,7 +113,7 @@ def test_who_was_shown_least_comes_first() -> None:
     planner = policy_of(learner).planner
     planner.posterior.sample(4, np.random.default_rng(0))
     planner.posterior.observations.shown[:] = [5, 1, 9, 0, 2, 2, 2, 2, 2]
-    ordered, *_ = planner.asked(np.array([2, 0, 1], dtype=np.int32), 10)
+    ordered, *_ = planner.with_question(np.array([2, 0, 1], dtype=np.int32), 10)
     np.testing.assert_array_equal(ordered, [1, 0, 2])
 
 

@@ -151,7 +151,9 @@ def test_late_credit_would_cost_twice_as_much(monkeypatch: pytest.MonkeyPatch) -
     """An answer counted in whatever block is open when it comes: in one run at once, in the other later."""
 
     def delay(self: SlatePolicy, place: int, answer: Any) -> None:
-        self._count(np.array([0]), np.array([answer]))
+        shown = self._blocks[-1]
+        question, start = int(shown.block.questions[0]), int(shown.starts[0])
+        self._counts.add_one(*self._questions.count_one(question, start, answer))
 
     monkeypatch.setattr(SlatePolicy, "learn", delay)
     small_blocks(monkeypatch)
@@ -177,9 +179,9 @@ def test_what_comes_after_its_block_says_nothing(name: str) -> None:
     first = learner.choose()
     while counts_of(learner).number == 0:
         learner.choose()
-    before = counts_of(learner)._lots[0].copy()
+    before = counts_of(learner)._histograms[0].copy()
     learner.observe(first, 1)
-    np.testing.assert_array_equal(counts_of(learner)._lots[0], before)
+    np.testing.assert_array_equal(counts_of(learner)._histograms[0], before)
 
 
 @pytest.mark.parametrize("name", LEARNING)
@@ -230,8 +232,8 @@ def test_snapshots_count_rounds_once(name: str) -> None:
     again = LEARNING[name].restore(learner.snapshot())
     again.observe(decision, 1)
     learner.observe(decision, 1)
-    assert counts_of(learner)._lots[0].any()
-    np.testing.assert_array_equal(counts_of(again)._lots[0], counts_of(learner)._lots[0])
+    assert counts_of(learner)._histograms[0].any()
+    np.testing.assert_array_equal(counts_of(again)._histograms[0], counts_of(learner)._histograms[0])
     assert again.choose().slate == learner.choose().slate
 
 
@@ -299,10 +301,10 @@ def test_answers_of_before_a_crash_come_too_late(name: str, tmp_path: Path) -> N
         assert [old.slate for old in before] == [new.slate for new in after]
         for old in before:
             again.observe(old, 1)
-        assert not counts_of(again)._lots[0].any()
+        assert not counts_of(again)._histograms[0].any()
         for new in after:
             again.observe(new, 1)
-        assert counts_of(again)._lots[0].any(), "theirs count"
+        assert counts_of(again)._histograms[0].any(), "theirs count"
 
 
 def told(learner: Learner, number: int) -> list[float | None]:
@@ -421,7 +423,7 @@ def test_where_a_plan_cannot_be_kept_nothing_is_lost(name: str, monkeypatch: pyt
     for other in (learner, again):
         assert other.choose().round == learner.rounds - 1
         assert counts_of(other).number == 1
-        assert not counts_of(other)._lots[0].any()
+        assert not counts_of(other)._histograms[0].any()
         np.testing.assert_array_equal(published_by(other), published_by(learner))
 
 

@@ -168,7 +168,7 @@ def said(learner: Learner, slate: tuple[int, ...], t: int) -> Any:
 
 def cells(learner: Learner) -> Floats:
     policy: Any = learner.policy
-    return np.concatenate([policy._counts.exact(lot) for lot in range(len(policy._blocks))])
+    return np.concatenate([policy._counts.exact(histogram) for histogram in range(len(policy._blocks))])
 
 
 @pytest.mark.parametrize("name", LEARNING)

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -110,16 +111,13 @@ class AsPublished:
             for step in steps
         }
 
-    def begin(self) -> None:
-        """Nothing was asked yet."""
-
-    def singles(self) -> Measured:
+    def singletons(self) -> Measured:
         return self._answer("singles")
 
-    def row(self, item: int) -> Measured:
+    def losses(self, item: int) -> Measured:
         return self._answer(f"row of {list(one_release.TASTES)[item]}")
 
-    def rest(self) -> Measured:
+    def residual(self) -> Measured:
         return self._answer("rest")
 
     def _answer(self, question: str) -> Measured:
@@ -131,7 +129,7 @@ def test_the_picture_of_one_release_is_what_the_learner_does() -> None:
     result = one_release.release()
     steps, films = result["steps"], result["films"]
     asked = AsPublished(steps)
-    picker = SlatePicker(ItemAvailability(len(films), one_release.SLOTS))
+    picker: Any = SlatePicker(ItemAvailability(len(films), one_release.SLOTS))
     picked = picker.slate(asked)
     assert [films[item] for item in picked.slate] == steps[-1]["slate"]
     assert asked.asked == [step["question"] for step in steps]

@@ -55,7 +55,7 @@ ALL: dict[str, Callable[[], Any]] = {
     "OpenBatch": lambda: OpenBatch(2, Clip(), PLAN),
     "PrivateCounts": lambda: PrivateCounts(cost=Laplace(1.0), ticks=1, ledger=Ledger(PURE)),
     "StoredUsers": stored,
-    "ChainRelease": lambda: stored().release(0, [1, 1, 1, 1], (1e4, 1e4)),
+    "GreedyRelease": lambda: stored().release(0, [1, 1, 1, 1], (1e4, 1e4)),
     "GammaTree": lambda: GammaTree(1, 2, 4, 1.0),
     "GammaSums": lambda: paper.continuous(Box([1.0, 1.0]), 20, 1.0, gradient_bound=1.0, smoothness=1.0)._sums,
 }

@@ -136,7 +136,7 @@ def test_whoever_is_forgotten_is_gone_from_memory_snapshot_and_store(
             trainer = world.trainer(world.store)
             trainer.step()
         policy: Any = trainer.placements[1].learner.policy
-        ends, made = policy.plan.schedule.ends, policy._position.made
+        ends, made = policy.plan.schedule.ends, policy._position.releases
         rounds = kept(trainer)
         assert not rounds or min(rounds) >= ends[made] - RETENTION
         oldest, most = min(rounds, default=0), max(most, len(rounds))

@@ -109,8 +109,8 @@ def answers_are_added_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def nothing_is_clipped(patch: pytest.MonkeyPatch) -> None:
-    def add_one(self: Counts, cell: int, ticks: int, lot: int = -1) -> None:
-        self._lots[lot][cell] += ticks + ticks // 8
+    def add_one(self: Counts, cell: int, ticks: int, histogram: int = -1) -> None:
+        self._histograms[histogram][cell] += ticks + ticks // 8
 
     patch.setattr(Counts, "add_one", add_one)
 

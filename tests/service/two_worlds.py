@@ -116,12 +116,16 @@ class Side:
         self.marks.left = kill
         recorded = PrivateCounts._drawn
 
-        def watched(counts: PrivateCounts, secret: Any, lot: int) -> Any:
-            name = f"{counts._paid.name}.{counts._numbers[lot]:06d}"
+        def watched(counts: PrivateCounts, secret: Any, histogram: int) -> Any:
+            name = f"{counts._paid.name}.{counts._numbers[histogram]:06d}"
             if name in self.drawn:
                 raise DrawnTwice(name)
-            self.drawn[name] = counts._lots[lot].copy(), counts._sensitivities[lot].copy(), counts.ticks
-            return recorded(counts, secret, lot)
+            self.drawn[name] = (
+                counts._histograms[histogram].copy(),
+                counts._sensitivities[histogram].copy(),
+                counts.ticks,
+            )
+            return recorded(counts, secret, histogram)
 
         PrivateCounts._drawn = watched  # type: ignore
         try:

@@ -46,7 +46,7 @@ clips = st.builds(
 def added(clip: Clip, values: Any, indices: Any = None, size: int | None = None) -> Ints:
     collector = OpenBatch(size or len(values), clip, equal(1, 1))
     collector.add(values, indices)
-    return collector._cells.entries()
+    return collector._cells
 
 
 def whole_norm(clip: Clip, ticks: Ints) -> int:
@@ -138,9 +138,9 @@ def test_dense_sparse_and_rows_agree() -> None:
         low, high = matrix.indptr[row : row + 2]
         order = np.argsort(matrix.indices[low:high])
         each.add(matrix.data[low:high][order], matrix.indices[low:high][order])
-    np.testing.assert_array_equal(whole._cells.entries(), each._cells.entries())
+    np.testing.assert_array_equal(whole._cells, each._cells)
     np.testing.assert_array_equal(
-        whole._cells.entries(), np.sum([added(clip, row) for row in matrix.toarray()], axis=0)
+        whole._cells, np.sum([added(clip, row) for row in matrix.toarray()], axis=0)
     )
 
 
@@ -150,7 +150,7 @@ def test_a_place_that_comes_twice_counts_once() -> None:
     for matrix in (twice, doubled):
         collector = OpenBatch(4, Clip(), equal(5, 1))
         collector.add_rows(matrix)
-        assert collector._cells.entries().tolist() == [0, 0, 1024, 0]
+        assert collector._cells.tolist() == [0, 0, 1024, 0]
     with pytest.raises(InvalidInput, match="rise"):
         added(Clip(), [1.0, 1.0], [2, 2], size=4)
 
@@ -179,10 +179,10 @@ def test_a_place_that_comes_twice_counts_once() -> None:
 def test_wrong_shapes_are_refused_and_lose_nothing(values: Any, indices: Any) -> None:
     collector = OpenBatch(4, Clip(), equal(2, 1))
     collector.add([0.25] * 4)
-    before = collector._cells.entries().copy(), collector._marks.copy()
+    before = collector._cells.copy(), collector._marks.copy()
     with pytest.raises(InvalidInput):
         collector.add(values, indices)
-    np.testing.assert_array_equal(collector._cells.entries(), before[0])
+    np.testing.assert_array_equal(collector._cells, before[0])
     np.testing.assert_array_equal(collector._marks, before[1])
     assert "256" not in repr(collector)
 
@@ -195,7 +195,7 @@ def test_rows_that_point_outside_are_refused() -> None:
         collector = OpenBatch(4, Clip(), equal(5, 1))
         with pytest.raises(InvalidInput):
             collector.add_rows(matrix)
-        assert not collector._cells.entries().any()
+        assert not collector._cells.any()
     mine = sparse.csr_array((np.ones(3), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 4))
     before = mine.indices.copy()
     OpenBatch(4, Clip(), equal(5, 1)).add_rows(mine)
@@ -213,7 +213,7 @@ def test_rows_that_point_outside_are_refused() -> None:
     lying.has_canonical_format = True
     collector = OpenBatch(4, Clip(), equal(5, 1))
     collector.add_rows(lying)
-    assert collector._cells.entries().tolist() == [0, 0, 1024, 0]
+    assert collector._cells.tolist() == [0, 0, 1024, 0]
     for wrong in (np.ones((2, 5)), np.ones(4), 1j * np.ones((1, 4)), "rows", None):
         with pytest.raises(InvalidInput):
             OpenBatch(4, Clip(), equal(5, 1)).add_rows(wrong)

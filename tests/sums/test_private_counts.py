@@ -161,7 +161,9 @@ def test_unclipped_answers_would_be_seen(
     bare: list[tuple[list[int], float]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        PrivateCounts, "add", lambda counts, cells, ticks, lot=-1: np.add.at(counts._lots[0], cells, ticks)
+        PrivateCounts,
+        "add",
+        lambda counts, cells, ticks, histogram=-1: np.add.at(counts._histograms[0], cells, ticks),
     )
     assert worst([([1], [0]), ([1], [4])], [1, 1], 3, bare) > 4 / 3 - BELOW
 
@@ -224,7 +226,7 @@ def test_counts_are_one_release() -> None:
     assert counts.number == 1
     assert (published(counts, 0, secret(5)) != first).any()
     assert [drawn.name for drawn in held.drawn] == ["counts.000000", "counts.000001"]
-    while counts._lots:
+    while counts._histograms:
         counts.forget()
     counts._opened = 0
     counts.open([1, 1])
@@ -279,7 +281,7 @@ def test_forgotten_cells_are_wiped_out() -> None:
     counts = fresh()
     counts.open([1, 1, 1])
     counts.add([0, 2], [1, 1])
-    cells = counts._lots[0]
+    cells = counts._histograms[0]
     counts.forget()
     assert not cells.any()
     assert counts.exact().shape == (0,)

@@ -18,9 +18,9 @@ from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
-from diminuendo.sums.chains.cost import UNIT, squared_shifts
-from diminuendo.sums.chains.focus import FULL, Focus
 from diminuendo.sums.clip import Clip
+from diminuendo.sums.greedy_queries.cost import UNIT, squared_shifts
+from diminuendo.sums.greedy_queries.query_weights import FULL, QueryWeights
 from diminuendo.sums.schedule import Schedule, equal
 from diminuendo.types import Ints
 from tests.kit.stored import UsersByHand
@@ -53,9 +53,9 @@ def answers(
     users = stored(clip=clip)
     users.add(user, np.arange(ITEMS), batch=0)
     opened = users.release(0, [weight], WIDE)
-    rows = [opened.row(item, gains, secret()) for item, gains in zip(chain, later, strict=True)]
-    rows.append(opened.rest(secret()))
-    return [users.release(1, [weight], WIDE).singles(secret()), *rows], users
+    rows = [opened.losses(item, gains, secret()) for item, gains in zip(chain, later, strict=True)]
+    rows.append(opened.residual(secret()))
+    return [users.release(1, [weight], WIDE).singletons(secret()), *rows], users
 
 
 @settings(deadline=None, max_examples=200)
@@ -114,24 +114,22 @@ def test_a_chain_of_gains_is_what_it_should_be(bare: None, ceiling: float) -> No
     users.add(ceiling * np.array([0.5, 0.0, 0.25, 0.0]), batch=0)
     users.add([0.5 * ceiling, ceiling], [1, 2], batch=1)
     chain, unit = users.release(0, [2, 3], WIDE), 1024 * ceiling
-    singles = chain.singles(secret())
-    np.testing.assert_array_equal(singles, unit * np.array([1.0, 1.5, 0.5 + 3.0, 0.0]))
+    singletons = chain.singletons(secret())
+    np.testing.assert_array_equal(singletons, unit * np.array([1.0, 1.5, 0.5 + 3.0, 0.0]))
     assert chain.items.tolist() == [0, 2, 1, 2]
     after = ceiling * np.array([0.125, 0.0, 0.25, 0.0])  # item 2 joins
-    row = chain.row(2, after, secret())
-    np.testing.assert_array_equal(singles - row, unit * np.array([0.25, 0.75, 0.0, 0.0]))
-    second = chain.row(
+    row = chain.losses(2, after, secret())
+    np.testing.assert_array_equal(singletons - row, unit * np.array([0.25, 0.75, 0.0, 0.0]))
+    second = chain.losses(
         0, ceiling * np.array([0.5, 0.5, 0.25, 1.0]), secret()
     )  # gains that rise are not believed
-    np.testing.assert_array_equal(singles - row - second, unit * np.array([0.0, 0.75, 0.0, 0.0]))
-    with pytest.raises(InvalidInput, match="before the first"):
-        chain.singles(secret())
+    np.testing.assert_array_equal(singletons - row - second, unit * np.array([0.0, 0.75, 0.0, 0.0]))
 
 
 def test_each_batch_pays_for_itself_before_anything_is_drawn() -> None:
     users = stored()
     weights = np.array([[UNIT, 0], [0, UNIT]])
-    sigmas = users.sigmas(weights, users.ledger.budget.share(), singles=0.3)  # type: ignore[arg-type]
+    sigmas = users.sigmas(weights, users.ledger.budget.share(), singletons=0.3)  # type: ignore[arg-type]
     users.release(0, [UNIT], sigmas)
     (charge,) = users.ledger.charges
     exact = sum(Fraction(2 * 1024**2 * UNIT**2) / Fraction(sigma) ** 2 for sigma in sigmas)
@@ -146,8 +144,8 @@ def test_each_batch_pays_for_itself_before_anything_is_drawn() -> None:
     )  # as after a failure: charged for once, and one of them goes on
     assert len(users.ledger.charges) == 2
     with pytest.raises(InvalidInput, match="begun again"):
-        begun.singles(secret())
-    again.singles(secret())
+        begun.singletons(secret())
+    again.singletons(secret())
 
 
 def test_batches_of_other_schedules_are_other_users(tmp_path: Path) -> None:
@@ -186,39 +184,28 @@ def test_a_chain_goes_on_after_a_crash_as_it_began(tmp_path: Path) -> None:
         return users.release(3, [UNIT], WIDE), users
 
     chain, users = begin()
-    drawn = chain.singles(source), chain.row(0, np.zeros(3), source)
+    drawn = chain.singletons(source), chain.losses(0, np.zeros(3), source)
     spent = users.ledger.spent()
     users.ledger.close()
     again, users = begin()
     assert users.ledger.spent() == spent
-    np.testing.assert_array_equal(again.singles(source), drawn[0])
-    np.testing.assert_array_equal(again.row(0, np.ones(3), source), drawn[1])
+    np.testing.assert_array_equal(again.singletons(source), drawn[0])
+    np.testing.assert_array_equal(again.losses(0, np.ones(3), source), drawn[1])
     with pytest.raises(InvalidInput, match="interrupted"):  # what was lost before is not known any more
-        again.row(1, np.ones(3), source)
+        again.losses(1, np.ones(3), source)
     users.ledger.close()
     other, users = begin()
-    with pytest.raises(InvalidInput, match="one release is one chain"):
-        other.row(1, np.zeros(3), source)
+    with pytest.raises(InvalidInput, match="one release is one sequence"):
+        other.losses(1, np.zeros(3), source)
     users.ledger.close()
     for kept in (tmp_path / "ledger.releases").glob("*"):
         kept.unlink()
     lost, users = begin()
     with pytest.raises(LedgerDamaged, match="not drawn again"):
-        lost.singles(source)
+        lost.singletons(source)
     users.ledger.close()
     with pytest.raises(InvalidInput, match="something else"):
         stored(ledger=Ledger.open(tmp_path / "ledger")).release(3, [UNIT - 1], WIDE)
-
-
-def test_a_row_that_could_not_be_kept_may_be_tried_again(bare: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    users = stored()
-    users.add([0.5, 0.2, 0.1, 0.0], batch=0)
-    chain = users.release(0, [1], WIDE)
-    with monkeypatch.context() as patch:
-        patch.setattr(users.ledger._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-        with pytest.raises(OSError, match="full"):
-            chain.row(0, np.zeros(3), secret())
-    assert chain.row(0, np.zeros(3), secret())[0] == 512
 
 
 def test_the_rest_is_what_rows_left_and_comes_last(bare: None) -> None:
@@ -226,18 +213,19 @@ def test_the_rest_is_what_rows_left_and_comes_last(bare: None) -> None:
     users = stored()
     users.add([0.5, 0.3, 0.2, 0.1], np.arange(ITEMS), batch=0)
     chain = users.release(0, [UNIT], WIDE)
-    singles = chain.singles(secret())
+    singletons = chain.singletons(secret())
     rows = [
-        chain.row(item, gains, secret()) for item, gains in ((0, [0, 0.3, 0.1, 0.05]), (2, [0, 0.1, 0, 0.05]))
+        chain.losses(item, gains, secret())
+        for item, gains in ((0, [0, 0.3, 0.1, 0.05]), (2, [0, 0.1, 0, 0.05]))
     ]
-    rest = chain.rest(secret())
-    np.testing.assert_array_equal(singles, rows[0] + rows[1] + rest)
+    rest = chain.residual(secret())
+    np.testing.assert_array_equal(singletons, rows[0] + rows[1] + rest)
     assert not chain.goes_on()
-    assert not chain.goes_on(rest=True)
-    with pytest.raises(InvalidInput, match="last"):
-        chain.rest(secret())
-    with pytest.raises(InvalidInput, match="last"):
-        chain.row(1, np.zeros(ITEMS), secret())
+    assert not chain.goes_on(residual=True)
+    with pytest.raises(InvalidInput, match="is over"):
+        chain.residual(secret())
+    with pytest.raises(InvalidInput, match="is over"):
+        chain.losses(1, np.zeros(ITEMS), secret())
 
 
 def test_a_chain_that_is_known_in_part_says_no_more(tmp_path: Path) -> None:
@@ -253,49 +241,37 @@ def test_a_chain_that_is_known_in_part_says_no_more(tmp_path: Path) -> None:
 
     for number, drawn, wanted in ((0, "row", "rest"), (1, "rest", "row")):
         ask = {
-            "row": lambda chain: chain.row(0, np.zeros(3), source),
-            "rest": lambda chain: chain.rest(source),
+            "row": lambda chain: chain.losses(0, np.zeros(3), source),
+            "rest": lambda chain: chain.residual(source),
         }
         chain, users = begin(number)
         ask[drawn](chain)
         users.ledger.close()
         again, users = begin(number)
-        assert not again.goes_on(rest=wanted == "rest")
+        assert not again.goes_on(residual=wanted == "rest")
         with pytest.raises(InvalidInput, match="interrupted"):
             ask[wanted](again)
-        assert again.goes_on(rest=drawn == "rest")
+        assert again.goes_on(residual=drawn == "rest")
         users.ledger.close()
-
-
-def test_who_answers_between_two_rows_is_in_neither(bare: None) -> None:
-    users = stored()
-    users.add([0.5, 0.3, 0.2, 0.1], np.arange(ITEMS), batch=0)
-    chain = users.release(0, [UNIT], WIDE)
-    singles = chain.singles(secret())
-    row = chain.row(0, [0.0, 0.1, 0.2, 0.1], secret())
-    users.add([0.0, 1.0, 0.0, 0.0], np.arange(ITEMS), batch=0)
-    other = chain.row(1, [0.0, 0.0, 0.1, 0.1], secret())
-    np.testing.assert_array_equal(chain.rest(secret()), singles - row - other)
-    assert users.release(1, [UNIT], WIDE).singles(secret())[1] > singles[1]
 
 
 def test_users_of_later_batches_are_not_in_an_earlier_release(bare: None) -> None:
     users = stored(n_items=2)
     users.add([1.0, 0.0], batch=0)
     users.add([0.0, 1.0], batch=1)
-    assert users.release(0, [UNIT], WIDE).singles(secret()).tolist() == [1024 * UNIT, 0]
+    assert users.release(0, [UNIT], WIDE).singletons(secret()).tolist() == [1024 * UNIT, 0]
     users.add([1.0, 0.0], batch=0)  # late, but to its own batch
     users.add_rows(np.array([[0.0, 0.5], [0.0, 0.0]]), batch=2)
-    assert users.release(1, [UNIT], WIDE).singles(secret()).tolist() == [2048 * UNIT, 0]
-    assert users.release(2, [1, 10, 100], WIDE).singles(secret()).tolist() == [2048, 10_240 + 51_200]
+    assert users.release(1, [UNIT], WIDE).singletons(secret()).tolist() == [2048 * UNIT, 0]
+    assert users.release(2, [1, 10, 100], WIDE).singletons(secret()).tolist() == [2048, 10_240 + 51_200]
     users.forget(before=1)
-    assert users.release(3, [1, 10, 100], WIDE).singles(secret()).tolist() == [0, 10_240 + 51_200]
+    assert users.release(3, [1, 10, 100], WIDE).singletons(secret()).tolist() == [0, 10_240 + 51_200]
     empty = stored(n_items=2).release(0, [UNIT], WIDE)
-    assert empty.singles(secret()).tolist() == [0, 0]
+    assert empty.singletons(secret()).tolist() == [0, 0]
 
 
 def begin(users: UsersByHand, number: Any, weights: Any, sigmas: tuple[float, float] = WIDE) -> Any:
-    return users.focused(number, weights, sigmas, Focus(np.full(ITEMS, FULL), 512), secret())
+    return users.begin_greedy(number, weights, sigmas, QueryWeights(np.full(ITEMS, FULL), 512), secret())
 
 
 @pytest.mark.parametrize(
@@ -313,8 +289,6 @@ def begin(users: UsersByHand, number: Any, weights: Any, sigmas: tuple[float, fl
         lambda users: begin(users, -1, [1]),
         lambda users: begin(users, "a", [1]),
         lambda users: begin(users, 0, [1], (0.0, 1.0)),
-        lambda users: users.release(0, [1], WIDE).row(9, [], secret()),
-        lambda users: users.release(0, [1], WIDE).row("1", [], secret()),
         lambda users: stored(schedule=Schedule((1 << 55,))),
         lambda users: stored(clip=Clip("l1")),
     ],

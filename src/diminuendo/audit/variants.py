@@ -87,20 +87,20 @@ def tried_subject(name: str) -> Subject:
 def types_part_early() -> Iterator[None]:
     """Gates are open from the first release on, and each type has a favourite item, by its number; where slates are
     counted, types are told apart at once, and then have groups of their own."""
-    believed = SlatePerContext._believed
+    type_posteriors = SlatePerContext._type_posteriors
 
     def with_favourites(
         self: SlatePerContext, views: Any, whole: Any, present: Ints
     ) -> tuple[Floats, Floats]:
-        mean, variance = believed(self, views, whole, present)
+        mean, variance = type_posteriors(self, views, whole, present)
         mean[np.arange(len(present)), present % mean.shape[1]] += 1.0
         return mean, variance
 
     with (
-        mock.patch.object(SlatePerContext, "_believed", with_favourites),
+        mock.patch.object(SlatePerContext, "_type_posteriors", with_favourites),
         mock.patch.object(slate_per_context, "OPENS_AFTER", 0.0),
         mock.patch.object(slate_per_context, "KNOWN", 1e-9),
-        mock.patch.object(slate_per_context, "singles_share", return_value=0.3),
+        mock.patch.object(slate_per_context, "singletons_share", return_value=0.3),
         mock.patch.object(columns, "_spread", return_value=(1.0, 1.0)),
         mock.patch.multiple(
             groups, TOLD_USERS=1.0, LEAST_TOLD=0.0, TOLD_SHARE=0.2, LEAST_GROUP=0.1, USERS_PER_SLATE=0.5

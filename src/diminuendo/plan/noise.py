@@ -16,8 +16,8 @@ better one comes out ahead with probability Phi(D / (d_b sqrt(2 m))), 19 times i
 
     D = 1.645 sqrt(2 m) d_b.
 
-Of what a release costs singles get a share that depends on m (learners/overlap/focus.py). What is said here is for
-items that all count alike, as if chains were asked to the end; with a focus, or around a slate, it is less.
+Of what a release costs, singleton values get a share that depends on m (learners/overlap/query_weights.py). All of
+this is for equal query weights and whole query sequences. With other weights, and for swap queries, the noise is less.
 
 This is the noise of privacy alone. That users are a sample of those to come is not in it.
 """
@@ -33,10 +33,10 @@ import numpy as np
 from scipy import stats
 
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.overlap.focus import singles_share
+from diminuendo.learners.overlap.query_weights import singletons_share
 from diminuendo.learners.overlap.schedule import OverlapPlan
-from diminuendo.sums.chains.cost import split_deviations
 from diminuendo.sums.clip import Clip
+from diminuendo.sums.greedy_queries.cost import split_deviations
 from diminuendo.types import Floats
 
 SURE = 0.95
@@ -72,7 +72,7 @@ def deviations(plan: OverlapPlan, cares_about: float) -> Floats:
     wishes, ends = math.sqrt(max(1.0, cares_about)), plan.schedule.ends
     batches = np.array(plan.schedule.sizes, dtype=np.float64)[: plan.weights.shape[1]]
     participants = Clip().ticks * (plan.weights @ batches)
-    shares = [singles_share(wishes, plan.nu, end) for end in ends[: plan.releases]]
+    shares = [singletons_share(wishes, plan.nu, end) for end in ends[: plan.releases]]
     sigma = np.array(
         [
             split_deviations(plan.shifts, both, Fraction(share))[0]

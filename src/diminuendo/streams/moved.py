@@ -28,7 +28,7 @@ from diminuendo.streams.walks import (
     said,
     write_gains,
 )
-from diminuendo.sums.chains.users.answers import Moved
+from diminuendo.sums.greedy_queries.participants import Moved
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
 
@@ -84,7 +84,7 @@ class TableWalk:
         if self._walk is not None:
             _go_on(self._walk, *further)
 
-    def around(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
+    def swap(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
         """Yield what users gain around a slate: those who want nothing of it gain the same without any item."""
         rows = np.asarray(self._users.rows)
         for low in range(0, len(rows), TOGETHER):
@@ -111,7 +111,7 @@ class FunctionWalk:
     """A user who is a Python function, along a growing slate.
 
     A function may answer otherwise the next time. So what it said of each slate is recorded (`recorded`), and a release
-    that comes to the same slate again takes what was said first: else rows and rest could add up to more than singles.
+    that comes to the same slate again takes what was said first: else losses could add up to more than singletons.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class FunctionWalk:
         """The slate that the function has come to."""
         self._slate = further
 
-    def around(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
+    def swap(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
         """What items would add around a slate."""
         for _, result in gains_around(self._room, [self._user], self._starts, self._items, slate):
             yield np.zeros(1, dtype=np.int64), result

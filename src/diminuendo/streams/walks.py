@@ -202,7 +202,7 @@ def said(function: Callable[[Slate], Floats], slate: list[int], n_items: int) ->
     return row if row is not None and row.shape == (n_items,) else np.zeros(n_items)
 
 
-def singles(users: Segment, n_items: int) -> SparseRows:
+def singletons(users: Segment, n_items: int) -> SparseRows:
     """What each item is worth by itself to each user of a compiled segment."""
     walk, buffer = users.walkers(), buffer_for(n_items, [users])
     starts = np.zeros(len(users) + 1, dtype=np.int64)

@@ -1,6 +1,6 @@
 """Collecting what users contribute to the open batch of a sum: clipped, counted, added up.
 
-There are three doors. `add` takes one user's vector from anybody, and `add_rows` a matrix of them: both check what
+There are three doors. `add` takes one user's vector, and `add_rows` a matrix of them: both check what
 they are given. `compiled_access` is for our own compiled code that knows where its numbers belong: it hands out the
 rule of clipping and the batch, under the lock, once users are counted.
 """
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._sparse import SparseRows
@@ -24,43 +23,15 @@ from diminuendo.sums.clip import Clip, Rule, add_sparse, dense_row, rising, spar
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
-NARROW = np.iinfo(np.int32)
-"""Cells of an open batch have 32 bits as long as nobody could add more, and 64 from then on."""
-
 
 class BatchView(NamedTuple):
     """What compiled code needs of the open batch."""
 
     rule: Rule
-    cells: NDArray[Any]
-    """Of 32 bits or 64: enough for the users who are counted."""
+    cells: Ints
 
     def __repr__(self) -> str:
         return "<BatchView>"
-
-
-class Cells:
-    """What users added to one batch; wide enough for whatever they may add."""
-
-    def __init__(self, size: int) -> None:
-        self.array: NDArray[Any] = np.zeros(size, dtype=NARROW.dtype)
-        self._most = 0  # no cell holds more than this, whatever users said
-
-    def expect(self, more: int) -> None:
-        """So much may be added to a cell: take wider ones where it might not fit."""
-        self._most += more
-        if self._most > NARROW.max and self.array.dtype == NARROW.dtype:
-            self.array = self.array.astype(np.int64)
-
-    def entries(self) -> Ints:
-        """A copy."""
-        return self.array.astype(np.int64)
-
-    def fill(self, entries: Ints) -> None:
-        """These numbers instead, as from a snapshot."""
-        self.array, self._most = np.zeros(self.array.shape, dtype=NARROW.dtype), 0
-        self.expect(max(abs(int(entries.min())), abs(int(entries.max()))))
-        self.array[...] = entries
 
 
 class OpenBatch:
@@ -84,9 +55,9 @@ class OpenBatch:
             if not isinstance(value, kind):
                 raise InvalidInput(f"{kind.__name__.lower()} must be a {kind.__name__}; got {value!r}.")
         self.clip, self.schedule = clip, schedule
-        self._cells = Cells(self.size)
-        self._later: dict[int, Cells] = {}  # of batches whose users come before the open one is published
-        self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
+        self._cells: Ints = np.zeros(self.size, dtype=np.int64)
+        self._later: dict[int, Ints] = {}  # of batches whose users come before the open one is published
+        self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how many contributions were added
         self._lock = threading.RLock()  # kernels let other threads run
         self._releasing = threading.RLock()  # one release at a time, while others add
 
@@ -127,7 +98,7 @@ class OpenBatch:
         if self.clip.norm == "cell" and (indices is None or len(places) != 1):
             raise InvalidInput("This sum takes one entry per user: add([value], [cell]).")
         with self._lock:
-            if cells := self._counted(1, batch):
+            if (cells := self._counted(1, batch)) is not None:
                 self._add(np.array([0, len(places)]), places, row, cells)
 
     def add_rows(self, rows: Any, *, batch: int | None = None) -> None:
@@ -149,28 +120,28 @@ class OpenBatch:
         if self.clip.norm == "cell" and (np.diff(starts) > 1).any():
             raise InvalidInput("This sum takes one entry per user; some rows have more.")
         with self._lock:
-            if cells := self._counted(len(starts) - 1, batch):
+            if (cells := self._counted(len(starts) - 1, batch)) is not None:
                 self._add(starts, places, values, cells)
 
-    def _add(self, starts: Ints, places: Ints, values: Floats, cells: Cells) -> None:
+    def _add(self, starts: Ints, places: Ints, values: Floats, cells: Ints) -> None:
         scratch = np.empty(np.diff(starts).max(initial=0), dtype=np.int64)
-        add_sparse(self.clip.rule, starts, places, values, scratch, cells.array)
+        add_sparse(self.clip.rule, starts, places, values, scratch, cells)
 
     @contextmanager
     def compiled_access(self, users: int, *, batch: int | None = None) -> Iterator[BatchView | None]:
         """The batch, for compiled code that adds what `users` users contribute; None, if they come too late.
 
         Such code adds what `clip_row` makes of all that one user contributes, each whole number once; parts of it
-        may be clipped apart only where `cannot_exceed` says so of all of it. They are counted beforehand, and nobody
+        may be clipped apart only where `cannot_exceed` says so of all of it. They are counted beforehand, and nothing
         else adds meanwhile.
         """
         if self.clip.norm == "cell":
             raise InvalidInput("This sum takes one entry per user: add([value], [cell]).")
         with self._lock:
             cells = self._counted(users, batch)
-            yield None if cells is None else BatchView(self.clip.rule, cells.array)
+            yield None if cells is None else BatchView(self.clip.rule, cells)
 
-    def _counted(self, users: int, batch: int | None) -> Cells | None:
+    def _counted(self, users: int, batch: int | None) -> Ints | None:
         """Where the contributions of `users` users to that batch go, who are counted; None, if they come too late."""
         open_, added = self._marks.item(0), self._marks.item(1) + users
         if batch is not None and _validate.whole(batch, 0, len(self.schedule), "batch") < open_:
@@ -183,26 +154,27 @@ class OpenBatch:
             )
         self._marks[1] = added
         number = open_ if batch is None else int(batch)
-        cells = self._cells if number == open_ else self._later.setdefault(number, Cells(self.size))
-        cells.expect(users * self.clip.largest)
-        return cells
+        if number == open_:
+            return self._cells
+        return self._later.setdefault(number, np.zeros(self.size, dtype=np.int64))
 
     def _take(self) -> Ints:
         """What was added to the open batch; the next one is open from now on."""
         with self._lock:
-            taken, closed = self._cells.entries(), self._cells
+            taken = self._cells.copy()
+            self._cells[:] = 0
             self._open_next()
-            closed.array[...] = 0
             return taken
 
     def _open_next(self) -> None:
-        """The next batch is open from now on; or, where this fails, nothing has happened."""
-        number = self.batch + 1
-        self._cells, self._marks[0] = self._later.pop(number, Cells(self.size)), number
+        """The next batch is open from now on."""
+        self._marks[0] += 1
+        later = self._later.pop(self.batch, None)
+        self._cells = np.zeros(self.size, dtype=np.int64) if later is None else later
 
 
 def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:
-    """A sparse matrix at the door, as (starts, places, values): places within range, each once a row, in order."""
+    """A sparse matrix after validation, as (starts, places, values): places within range, each once a row, in order."""
     matrix: Any = None
     with suppress(Exception):  # what scipy says of rows may repeat them
         matrix = rows if isinstance(rows, SparseRows) else scipy.sparse.csr_array(rows)

@@ -205,7 +205,7 @@ def add_sparse(rule: Rule, starts: Ints, columns: Ints, values: Floats, scratch:
 
 
 def dense_row(values: object, size: int) -> Floats:
-    """A whole vector at the door."""
+    """A whole vector after validation."""
     row = as_floats(values)
     if row.shape != (size,):
         raise InvalidInput(f"Expected a vector of {size} numbers; got shape {row.shape}.")
@@ -229,7 +229,7 @@ def rising(starts: NDArray[Any], places: NDArray[Any], size: int) -> bool:
 
 
 def sparse_row(values: object, indices: object, size: int) -> tuple[Floats, Ints]:
-    """A sparse contribution at the door: as many values as places, places rising and within range."""
+    """A sparse contribution after validation: as many values as places, places rising and within range."""
     row, places = as_floats(values), _validate.numbers(indices, "indices", None)
     if places.size == 0:
         places = places.astype(np.int64)  # nothing at all is a contribution too
@@ -241,15 +241,6 @@ def sparse_row(values: object, indices: object, size: int) -> tuple[Floats, Ints
             f"indices must rise, each once, from 0 to {size - 1}. Sort them and add up doubles."
         )
     return row, whole
-
-
-def gains_row(values: object, indices: object, size: int) -> tuple[Floats, Ints]:
-    """What items are worth to one user, at the door: a whole vector, of which only gains above 0 count, or sparse."""
-    if indices is not None:
-        return sparse_row(values, indices, size)
-    row = dense_row(values, size)
-    places = np.flatnonzero(row > 0)
-    return row[places], places
 
 
 def cut_all(values: Floats, ceiling: float) -> Floats:

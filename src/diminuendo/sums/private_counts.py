@@ -15,7 +15,7 @@ add a unit to one of several (which slot was clicked; none at all is allowed).
 Guarantee  (epsilon, 0), whatever users report: each bin has discrete Laplace noise of scale sensitivity / epsilon
            (docs/maths/counts.md, Theorem B1).
 Assumes    one `add` per round, to bins that were the user's when their slate was chosen; bins open and close at public
-           times. All bins are published, also those to which nobody added.
+           times. All bins are published, also those to which no user added.
 Excludes   timing, and the memory of the process: bins hold users' contributions.
 """
 
@@ -54,10 +54,10 @@ class Counts(ABC):
         self._opened = 0
         self._numbers: list[int] = []  # of the open lots, the oldest first: how many were opened before each
         self._sensitivities: list[Ints] = []  # of the cells of each open lot, the oldest first
-        self._lots: list[Ints] = []
+        self._histograms: list[Ints] = []
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: number {self.number}, {len(self._lots)} lots open>"
+        return f"<{type(self).__name__}: number {self.number}, {len(self._histograms)} lots open>"
 
     @property
     def number(self) -> int:
@@ -69,11 +69,11 @@ class Counts(ABC):
         """What the next lot is for, in whole numbers: as it was kept before a crash, or as drawn now."""
 
     @abstractmethod
-    def release(self, secret: SecretRandomness, lot: int = 0) -> Floats:
+    def release(self, secret: SecretRandomness, histogram: int = 0) -> Floats:
         """Publish every cell of a lot, the oldest unless told otherwise, in units; the cells are still there."""
 
     @abstractmethod
-    def known(self, draw: Callable[[], Ints], secret: SecretRandomness, lot: int = 0) -> Ints:
+    def known(self, draw: Callable[[], Ints], secret: SecretRandomness, histogram: int = 0) -> Ints:
         """Something public about a lot: as it was kept before a crash, or as it is now."""
 
     def open(self, sensitivity: Any) -> None:
@@ -97,21 +97,21 @@ class Counts(ABC):
                 f"sensitivity must be whole numbers from 1 to {LARGEST_SENSITIVITY}, one per cell; "
                 f"got {sensitivity!r}."
             )
-        sensitivities, lots = (
+        sensitivities, histograms = (
             [*self._sensitivities, result.astype(np.int64)],
-            [*self._lots, np.zeros(len(result), np.int64)],
+            [*self._histograms, np.zeros(len(result), np.int64)],
         )
         numbers = [*self._numbers, self._opened]
         # In one go: they stay in step, whatever fails.
-        self._sensitivities, self._lots, self._numbers, self._opened = (
-            sensitivities, lots, numbers, self._opened + 1,
+        self._sensitivities, self._histograms, self._numbers, self._opened = (
+            sensitivities, histograms, numbers, self._opened + 1,
         )  # fmt: skip
 
     def skip(self) -> None:
-        """The next lot is never opened: nobody adds to it, and nothing is published of it."""
+        """The next histogram is never opened: no user adds to it, and nothing is published of it."""
         self._opened += 1
 
-    def add(self, cells: Any, ticks: Any, lot: int = -1) -> None:
+    def add(self, cells: Any, ticks: Any, histogram: int = -1) -> None:
         """Add contributions, each clipped to at most one unit.
 
         Parameters
@@ -124,24 +124,24 @@ class Counts(ABC):
             Which open histogram, the oldest first.
         """
         np.add.at(
-            self._lots[lot],
+            self._histograms[histogram],
             np.asarray(cells, dtype=np.int64),
             np.clip(_validate.numbers(ticks, "ticks", None), 0, self.ticks),
         )
 
-    def add_one(self, cell: int, ticks: int, lot: int = -1) -> None:
+    def add_one(self, cell: int, ticks: int, histogram: int = -1) -> None:
         """One contribution, clipped as in `add`; for one cell this takes a tenth of the time."""
-        clipped, cells = 0 if ticks < 0 else min(ticks, self.ticks), self._lots[lot]
+        clipped, cells = 0 if ticks < 0 else min(ticks, self.ticks), self._histograms[histogram]
         cells[cell] = cells.item(cell) + clipped
 
-    def exact(self, lot: int = 0) -> Floats:
+    def exact(self, histogram: int = 0) -> Floats:
         """Return every bin without noise, in units. As private as users' feedback."""
-        return np.asarray(self._lots[lot] / self.ticks) if self._lots else np.zeros(0)
+        return np.asarray(self._histograms[histogram] / self.ticks) if self._histograms else np.zeros(0)
 
-    def forget(self, lot: int = 0) -> None:
+    def forget(self, histogram: int = 0) -> None:
         """Wipe a histogram that was published."""
-        self._lots[lot][:] = 0
-        del self._lots[lot], self._sensitivities[lot], self._numbers[lot]
+        self._histograms[histogram][:] = 0
+        del self._histograms[histogram], self._sensitivities[histogram], self._numbers[histogram]
 
     def scale(self, sensitivity: int) -> float:
         """Return the scale of the Laplace noise in bins of a sensitivity, in fixed-point units."""
@@ -153,7 +153,7 @@ class Counts(ABC):
         """For a snapshot: as private as what users said. The names are those of a format."""
         result = {
             "number": np.array([self.number]),
-            "cells": np.concatenate([np.zeros(0, np.int64), *self._lots]),
+            "cells": np.concatenate([np.zeros(0, np.int64), *self._histograms]),
         }
         if self.number + len(self._numbers) != self._opened:  # some were published before older ones
             result["numbers"] = np.array([*self._numbers, self._opened])
@@ -161,13 +161,13 @@ class Counts(ABC):
 
     def take(self, arrays: dict[str, Any]) -> None:
         """Go on from what `arrays` gave, with lots opened as they were then."""
-        first, ends = int(arrays["number"][0]), np.cumsum([len(lot) for lot in self._lots])
+        first, ends = int(arrays["number"][0]), np.cumsum([len(histogram) for histogram in self._histograms])
         numbers = arrays.get("numbers")
         if numbers is None:
-            numbers = np.arange(first, first + len(self._lots) + 1)
+            numbers = np.arange(first, first + len(self._histograms) + 1)
         *self._numbers, self._opened = numbers.tolist()
-        for lot, written in zip(self._lots, np.split(arrays["cells"], ends), strict=False):
-            lot[:] = written
+        for histogram, written in zip(self._histograms, np.split(arrays["cells"], ends), strict=False):
+            histogram[:] = written
 
 
 class PrivateCounts(Counts):
@@ -198,7 +198,7 @@ class PrivateCounts(Counts):
     (epsilon, 0)-DP, replacing one round (Theorems B1 and B2 of docs/maths/counts.md): each bin has discrete Laplace
     noise of scale sensitivity / epsilon, where the sensitivity is the largest L1 distance between two contributions
     of one user to the bins. How many bins there are, and what they are for, may depend on everything published
-    before. All bins are published, also those to which nobody contributed.
+    before. All bins are published, also those to which no user contributed.
 
     Examples
     --------
@@ -229,9 +229,9 @@ class PrivateCounts(Counts):
             self.event, name, f"{about}each user in one lot of counts, {self.ticks} ticks"
         )
 
-    def known(self, draw: Callable[[], Ints], secret: SecretRandomness, lot: int = 0) -> Ints:
+    def known(self, draw: Callable[[], Ints], secret: SecretRandomness, histogram: int = 0) -> Ints:
         """Return a public fact about a histogram: as it was stored before a crash, or as `draw` returns it now."""
-        return self._paid.once(f"{self._numbers[lot]:06d}.known", draw, secret)
+        return self._paid.once(f"{self._numbers[histogram]:06d}.known", draw, secret)
 
     def planned(self, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
         """Return what the next histogram is for: as it was stored before a crash, or as `draw` returns it now.
@@ -241,7 +241,7 @@ class PrivateCounts(Counts):
         """
         return self._paid.once(f"{self._opened:06d}.plan", draw, secret)
 
-    def release(self, secret: SecretRandomness, lot: int = 0) -> Floats:
+    def release(self, secret: SecretRandomness, histogram: int = 0) -> Floats:
         """Publish every bin of a histogram, in units.
 
         Parameters
@@ -256,13 +256,15 @@ class PrivateCounts(Counts):
         ndarray of float, shape (n_bins,)
             Drawn once, and stored with the ledger before it is returned. Call `forget` afterwards.
         """
-        result = self._paid.once(f"{self._numbers[lot]:06d}", lambda: self._drawn(secret, lot), secret)
-        if result.shape != self._lots[lot].shape:
+        result = self._paid.once(
+            f"{self._numbers[histogram]:06d}", lambda: self._drawn(secret, histogram), secret
+        )
+        if result.shape != self._histograms[histogram].shape:
             raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
         return np.asarray(result / self.ticks)
 
-    def _drawn(self, secret: SecretRandomness, lot: int) -> Ints:
-        cells, sensitivities = self._lots[lot], self._sensitivities[lot]
+    def _drawn(self, secret: SecretRandomness, histogram: int) -> Ints:
+        cells, sensitivities = self._histograms[histogram], self._sensitivities[histogram]
         drawn = np.zeros(len(cells), dtype=np.int64)
         for sensitivity in np.unique(sensitivities):
             here = sensitivities == sensitivity
@@ -290,10 +292,10 @@ class ExactCounts(Counts):
         """What the next lot is for, as drawn now: nothing is paid for, so nothing is kept."""
         return draw()
 
-    def known(self, draw: Callable[[], Ints], secret: SecretRandomness, lot: int = 0) -> Ints:
+    def known(self, draw: Callable[[], Ints], secret: SecretRandomness, histogram: int = 0) -> Ints:
         """Something public about a lot, as it is now."""
         return draw()
 
-    def release(self, secret: SecretRandomness, lot: int = 0) -> Floats:
+    def release(self, secret: SecretRandomness, histogram: int = 0) -> Floats:
         """Every cell of a lot as it is, in units."""
-        return self.exact(lot)
+        return self.exact(histogram)

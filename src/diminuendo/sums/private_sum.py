@@ -13,7 +13,7 @@ when the sum is made. After a crash, make it again with the same arguments and `
 since then are published as they were, not drawn again; what was added since the snapshot is lost.
 
 Guarantee  `event`: with Gaussian noise rho-zCDP, rho = sensitivity^2 * square / (2 sigma^2) (docs/maths/sums.md,
-           Theorems S1 and S3); with Laplace noise (epsilon, 0), epsilon = sensitivity * total / scale (Theorem S2).
+           Theorem S1); with Laplace noise (epsilon, 0), epsilon = sensitivity * total / scale (Theorem S2).
 Assumes    one `add` per round, whose vector depends on that user and on what was published before, and on no other
            user; releases at public times (schedule.py). Whatever a user reports in one round is one vector: stack it,
            so that it is clipped together. The caller limits the rounds of a user.
@@ -40,7 +40,7 @@ from diminuendo.privacy.rounding import raised, rounded_up
 from diminuendo.randomness import noise, rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
-from diminuendo.sums.batch import Cells, OpenBatch
+from diminuendo.sums.batch import OpenBatch
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.strategies import STRATEGIES
@@ -54,7 +54,7 @@ SAMPLERS: dict[type, Callable[[Ints, float, SecretRandomness], Ints]] = {
 """Which noise belongs to which cost."""
 
 ROOM = 1 << 61
-"""No number inside may exceed this; what could is refused before anybody arrives."""
+"""No number inside may exceed this; what could is refused before any user arrives."""
 
 
 class RunningSum(OpenBatch, ABC):
@@ -63,26 +63,18 @@ class RunningSum(OpenBatch, ABC):
     def snapshot(self) -> bytes:
         """What was added and released so far. As private as what users said."""
         later = sorted(self._later)
-        parts = [self._cells.entries(), self._marks, *self._arrays()]
+        parts = [self._cells, self._marks, *self._arrays()]
         if later:
-            parts += [np.array(later), np.stack([self._later[batch].entries() for batch in later])]
+            parts += [np.array(later), np.stack([self._later[batch] for batch in later])]
         return snapshots.packed({"sum": repr(self._spec())}, parts)
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of a sum that was made with the same arguments."""
         result = snapshots.read(snapshot, {"sum": repr(self._spec())})
-        entries, arrays = self._cells.entries(), self._arrays()
-        here, later = result[: 2 + len(arrays)], result[2 + len(arrays) :]
-        snapshots.fill([entries, self._marks, *arrays], here)
-        self._cells.fill(entries)
-        self._later = {}
-        if later:
-            count = later[0].size
-            batches, their = np.zeros(count, dtype=np.int64), np.zeros((count, self.size), np.int64)
-            snapshots.fill([batches, their], later)
-            for batch, entries in zip(batches.tolist(), their, strict=True):
-                self._later[batch] = Cells(self.size)
-                self._later[batch].fill(entries)
+        arrays = [self._cells, self._marks, *self._arrays()]
+        here, later = result[: len(arrays)], result[len(arrays) :]
+        snapshots.fill(arrays, here)
+        self._later = dict(zip(later[0].tolist(), later[1], strict=True)) if later else {}
 
     def _spec(self) -> tuple[Any, ...]:
         """The arguments that it was made with."""
@@ -130,7 +122,7 @@ class PrivateSum(RunningSum):
 
     Notes
     -----
-    rho-zCDP with rho = sensitivity**2 * square / (2 sigma**2) for discrete Gaussian noise (Theorems S1 and S3 of
+    rho-zCDP with rho = sensitivity**2 * square / (2 sigma**2) for discrete Gaussian noise (Theorem S1 of
     docs/maths/sums.md), an exact Gaussian curve for rounded Gaussian noise (Theorem S6), and (epsilon, 0)-DP for
     Laplace noise (Theorem S2), replacing one contribution. This assumes one `add` per round, with a vector that
     depends on that user and on what was published before. The caller limits the rounds of a user.
@@ -232,7 +224,7 @@ class PrivateSum(RunningSum):
             if self.left < 1:
                 raise OverBudget(f"All {len(self.schedule)} releases that were paid for have been made.")
             with self._lock:  # who comes to this batch from now on comes too late
-                closed, entries = self._cells, self._cells.entries()
+                closed, entries = self._cells, self._cells.copy()
             rows = self._encoder.encode(entries)
             released = self._paid.once(f"{self.batch:06d}", lambda: sampler(rows, self.scale, secret), secret)
             if released.shape != rows.shape:
@@ -240,7 +232,7 @@ class PrivateSum(RunningSum):
             self.last = self._decoder.decode(released) / self.clip.ticks
             with self._lock:
                 self._open_next()
-        closed.array[...] = 0
+        closed[:] = 0
         return self.last
 
     def deviation(self, release: int) -> float:

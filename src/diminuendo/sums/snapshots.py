@@ -24,8 +24,6 @@ def read(snapshot: bytes, spec: dict[str, Any]) -> list[NDArray[Any]]:
         raise InvalidInput(
             "The snapshot is of something made with other arguments; make this one with the same."
         )
-    if sorted(arrays) != sorted(f"a{index}" for index in range(len(arrays))):
-        raise InvalidInput("The snapshot does not fit; it was cut short or altered.")
     return [arrays[f"a{index}"] for index in range(len(arrays))]
 
 
@@ -34,11 +32,11 @@ def unpack(snapshot: bytes, spec: dict[str, Any], arrays: Sequence[NDArray[Any]]
     fill(arrays, read(snapshot, spec))
 
 
-def fill(arrays: Sequence[NDArray[Any]], found: Sequence[NDArray[Any]]) -> None:
+def fill(arrays: Sequence[NDArray[Any]], values: Sequence[NDArray[Any]]) -> None:
     """Fill arrays in place with those that were found, which are of the same kinds."""
-    if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in arrays]:
+    if [(a.shape, a.dtype) for a in values] != [(a.shape, a.dtype) for a in arrays]:
         raise InvalidInput("The snapshot does not fit; it was cut short or altered.")
-    for old, new in zip(arrays, found, strict=True):
+    for old, new in zip(arrays, values, strict=True):
         old[...] = new
 
 
@@ -54,17 +52,12 @@ class Kept(Protocol):
         ...
 
 
-def sums_as_extra(kept: Mapping[str, Kept]) -> dict[str, NDArray[Any]]:
+def sums_as_extra(sums: Mapping[str, Kept]) -> dict[str, NDArray[Any]]:
     """Sums as the snapshot of a learner holds them, by name."""
-    return {name: np.frombuffer(one.snapshot(), dtype=np.uint8) for name, one in kept.items()}
+    return {name: np.frombuffer(one.snapshot(), dtype=np.uint8) for name, one in sums.items()}
 
 
-def take_sums(kept: Mapping[str, Kept], found: dict[str, NDArray[Any]]) -> None:
+def take_sums(sums: Mapping[str, Kept], extra: dict[str, NDArray[Any]]) -> None:
     """Go on from what `sums_as_extra` wrote."""
-    try:
-        for name, one in kept.items():
-            one.restore(found.pop(name).tobytes())
-    except (KeyError, AttributeError) as error:
-        raise InvalidInput(f"The snapshot's sum cannot be read: {error}.") from error
-    if found:
-        raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")
+    for name, one in sums.items():
+        one.restore(extra.pop(name).tobytes())

@@ -16,9 +16,9 @@ from diminuendo.audit.variants import types_part_early
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams.contexts import Contexts
-from diminuendo.sums.chains.cells import CellRelease, SharedFocus
-from diminuendo.sums.chains.release import ChainRelease
-from diminuendo.sums.chains.users.participants import Participants
+from diminuendo.sums.greedy_queries.cells import CellRelease, SharedQueryWeights
+from diminuendo.sums.greedy_queries.participants import Participants
+from diminuendo.sums.greedy_queries.release import GreedyRelease
 from diminuendo.types import Floats, Ints, Objective
 
 
@@ -38,22 +38,22 @@ class _Unpaid:
 def two_chains(policy: Any, broken: bool) -> None:
     """Users are asked along the chain of their type, and along one for everybody, and only one of them is paid."""
     memory, frame = policy._memory, policy.frame
-    begin, freeze, everybody = memory.begin_by_type, memory._asked, list[Participants]()
+    begin, freeze, everybody = memory.begin_by_type, memory._participants, list[Participants]()
 
     def twice(weights: Ints, factors: Floats) -> Any:
         everybody[:] = [freeze(weights, factors)]
         return freeze(weights, factors)
 
-    def both(number: int, first: int, focus: SharedFocus) -> Any:
-        asked, cells = begin(number, first, focus)
+    def both(number: int, first: int, query_weights: SharedQueryWeights) -> Any:
+        asked, cells = begin(number, first, query_weights)
         if broken:
             release, paid = asked._release, cast(Any, _Unpaid())
-            common = ChainRelease(everybody[0], paid, release.sigmas, release.factors, release.n_types)
-            common.row(0, frame.secret)
-            common.rest(frame.secret)
+            common = GreedyRelease(everybody[0], paid, release.sigmas, release.factors, release.n_types)
+            common.losses_by_type(np.zeros(release.n_types, dtype=np.int64), frame.secret)
+            common.residual_by_type(frame.secret)
         return asked, cells
 
-    memory._asked, memory.begin_by_type = twice, both
+    memory._participants, memory.begin_by_type = twice, both
 
 
 def exact_counts(policy: Any, broken: bool) -> None:
@@ -73,7 +73,7 @@ def batch_ends_on_a_value(policy: Any, broken: bool) -> None:
         seen[0] += int((types == 1).sum())
 
     policy.record_arrivals = counted
-    policy.due = lambda: bool(due() and (not broken or seen[0] > policy._position.made))
+    policy.due = lambda: bool(due() and (not broken or seen[0] > policy._position.releases))
 
 
 def counts_follow_answers(policy: Any, broken: bool) -> None:

@@ -80,7 +80,7 @@ def batch_ends_on_answers(policy: Any, broken: bool) -> None:
     plan = policy.plan
 
     def due(rounds: int) -> bool:
-        return bool(policy._position.made < min(plan.releases, plan.schedule.closed_by(rounds)))
+        return bool(policy._position.releases < min(plan.releases, plan.schedule.closed_by(rounds)))
 
     _due_on_answers(policy, broken, due)
 

@@ -35,6 +35,6 @@ def refunded_rounds(policy: Any, broken: bool) -> None:
 
     def due() -> bool:
         closed = schedule.closed_by(max(0, frame.closed - given_back[0]))
-        return bool(policy._position.made < min(policy.plan.releases, closed))
+        return bool(policy._position.releases < min(policy.plan.releases, closed))
 
     policy.draw, policy.due = drawn, due

@@ -90,7 +90,7 @@ def last_counted_again(policy: Any, broken: bool) -> None:
         said = call_untrusted(lambda: answer_of(answer, row, policy.frame.n_items))
         if said is not None:
             memory._values.added -= 1  # or more users would be refused than there is room for
-            memory.keep(answer, batch + 1, said=said.singles)
+            memory.keep(answer, batch + 1, said=said.singletons)
 
     after(policy, "learn", store_again)
 

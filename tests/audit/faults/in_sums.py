@@ -117,15 +117,15 @@ def last_counted_again(policy: Any, broken: bool) -> None:
     counts, frame, last = policy._counts, policy.frame, list[tuple[int, int]]()
     add_one = counts.add_one
 
-    def add(cell: int, ticks: int, lot: int = -1) -> None:
-        add_one(cell, ticks, lot)
-        if broken and frame.rounds == policy._blocks[lot].end:
+    def add(cell: int, ticks: int, histogram: int = -1) -> None:
+        add_one(cell, ticks, histogram)
+        if broken and frame.rounds == policy._blocks[histogram].end:
             last[:] = [(cell, ticks)]
 
     def count(_: None) -> None:
         if last and policy._blocks:
             cell, ticks = last.pop()
-            add_one(min(cell, len(counts._lots[-1]) - 1), ticks)
+            add_one(min(cell, len(counts._histograms[-1]) - 1), ticks)
 
     counts.add_one = add
     after(policy, "release", count)

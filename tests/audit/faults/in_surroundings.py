@@ -11,8 +11,8 @@ import numpy as np
 
 from diminuendo.randomness import noise
 from diminuendo.randomness import rounded_normal as normal
-from diminuendo.sums.chains.focus import clip_focused
-from diminuendo.sums.chains.users import participants as chain
+from diminuendo.sums.greedy_queries import participants as chain
+from diminuendo.sums.greedy_queries.query_weights import clip_weighted
 from diminuendo.types import Floats
 
 
@@ -33,13 +33,13 @@ def halved() -> Iterator[None]:
 @contextmanager
 def unclipped() -> Iterator[None]:
     """Wishes may be longer than those that noise is made for."""
-    real = clip_focused
+    real = clip_weighted
 
     def clip(rule: Any, *rest: Any) -> None:
         kind, bound, ceiling, ticks, limit, signed = rule
         real((kind, 8 * bound, ceiling, ticks, 8 * limit, signed), *rest)
 
-    with mock.patch.object(chain, "clip_focused", clip):
+    with mock.patch.object(chain, "clip_weighted", clip):
         yield
 
 

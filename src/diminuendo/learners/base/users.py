@@ -94,7 +94,7 @@ class Block:
         )
 
     @cached_property
-    def singles(self) -> SparseRows | None:
+    def singletons(self) -> SparseRows | None:
         """The table's rows, if they say what items are worth by themselves; None: that must be worked out."""
         return as_in_their_rows(self.segment, self.n_items)
 

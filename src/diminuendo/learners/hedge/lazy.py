@@ -275,13 +275,13 @@ class LazyItems(RunningSum):
             if number >= len(self.schedule):
                 raise OverBudget(f"All {len(self.schedule)} releases that were paid for have been made.")
             with self._lock:  # answers to this batch are late from now on
-                closed, batch = self._cells, self._cells.entries().reshape(self._totals.shape)
+                closed, batch = self._cells, self._cells.reshape(self._totals.shape).copy()
             released = self._paid.once(f"{number:06d}", lambda: self._next(batch, number, secret), secret)
             self._held[:], self._drawn[:] = released
             self._totals += batch
             with self._lock:
                 self._open_next()
-        closed.array[...] = 0
+        closed[:] = 0
 
     def _next(self, batch: Ints, number: int, secret: SecretRandomness) -> Ints:
         """(2, k): which items experts hold from now on, and how often they have drawn."""

@@ -1,4 +1,4 @@
-"""Has taste changed? One published reward per batch, compared with those before."""
+"""The drift test: one published reward per batch, compared with those before."""
 
 from __future__ import annotations
 
@@ -35,8 +35,3 @@ class DriftTest:
         """The reward of slates since the last change, on average; 0 where none was published."""
         total, weight = self.arrays[0].tolist()
         return total / weight if weight > 0 else 0.0
-
-    def sound(self) -> bool:
-        """Whether these numbers, as read from a snapshot, can have come about."""
-        total, weight = self.arrays[0]
-        return bool(np.isfinite(weight) and weight >= 0 and np.isfinite(total))

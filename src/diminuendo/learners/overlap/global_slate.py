@@ -1,18 +1,16 @@
-"""One slate for everybody: what is shown between releases, and what the next release asks.
+"""One slate for all users: what is shown between releases, and what the next release queries.
 
-At each release users answer a chain of questions: what each item is worth by itself; what every item loses when the
-best one joins; and so on; at last what is left. The slate is greedy on what is believed then. Once a slate is a decent
-one, releases ask around it instead: what each item would add to it, and what each shown item keeps
-others from adding; then items are swapped. What is said of items that can still be picked counts more (focus.py).
+At each release users answer a greedy query sequence: the singleton values of all items; the marginal losses when the
+best one joins; and so on; at last the residual. The slate is greedy on the posterior then. Once a slate is a decent
+one, releases make swap queries instead: what each item would add to it, and what each shown item keeps others from
+adding; then items are swapped. Query weights put more weight on items that can still be picked (query_weights.py).
 
-All of it is public: it is made of what was published (pick.py, around.py, focus.py).
+All of it is public: it is made of what was published (pick.py, swap.py, query_weights.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +18,17 @@ from numpy.typing import NDArray
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.menu import Menu, OneSlate
 from diminuendo.learners.base.setting import Prior
-from diminuendo.learners.overlap.focus import NextFocus
 from diminuendo.learners.overlap.pick import Picked, SlatePicker
-from diminuendo.learners.overlap.running_means import RunningMeans
+from diminuendo.learners.overlap.query_weights import NextQueryWeights
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.learners.overlap.stored import UsersMemory
 from diminuendo.types import EMPTY_SLOT, Ints, Items
 
-SETTLED, CHAINS = 12.0, 2
-"""A slate is asked around once it earns SETTLED nu of users for each slot (schedule.py), after CHAINS chains."""
+SETTLED, SEQUENCES = 12.0, 2
+"""Swap queries begin once a slate earns SETTLED nu of users for each slot (schedule.py), after SEQUENCES sequences."""
 
 
-class Occasion(NamedTuple):
+class ReleaseContext(NamedTuple):
     """What is known of a release before it begins."""
 
     number: int
@@ -45,39 +42,6 @@ class Occasion(NamedTuple):
     """The batch since which nothing is forgotten of what was published: `first`, or one whose users are forgotten."""
 
 
-class Shown(Protocol):
-    """What is shown between releases, and what the next release asks; made of what was published."""
-
-    def menu(self, first: int, end: int | None, words: int, *, released: bool) -> Menu:
-        """What is shown from round `first` on until `end`, unless items change; `released`: after a release."""
-
-    def begin(self, occasion: Occasion) -> Callable[[], Any]:
-        """Pay for a release, and say how to make it."""
-
-    def take(self, picked: Any, occasion: Occasion, new: NDArray[np.bool_]) -> None:
-        """Go on from what a release gave; `new`: items that nobody was asked about yet."""
-
-    def forget(self) -> None:
-        """Tastes have changed: nothing that was published before counts any more."""
-
-    def appear(self, items: Ints) -> None:
-        """These items are there from now on."""
-
-    def items_changed(self, *, released: bool) -> None:
-        """Show the best of the items there are now."""
-
-    @property
-    def means(self) -> Sequence[RunningMeans]:
-        """What was published, over releases."""
-
-    @property
-    def arrays(self) -> tuple[Any, Any, Any]:
-        """For a snapshot: slates, what was learned, and what the next release pays attention to."""
-
-    def sound(self) -> bool:
-        """Whether these numbers, as read from a snapshot, can have come about."""
-
-
 class GlobalSlate:
     """The slate of the last release; before the first the best by a prior, or random ones."""
 
@@ -88,11 +52,11 @@ class GlobalSlate:
         prior: Prior | None,
         memory: UsersMemory,
         *,
-        chains: int = 1,
+        prefixes: int = 1,
     ) -> None:
         self._items, self._plan, self._prior, self._memory = items, plan, prior, memory
-        self.picker = SlatePicker(items, chains=chains)
-        self.focus = NextFocus(items.n_items, items.slots, plan.nu)
+        self.picker = SlatePicker(items, prefixes=prefixes)
+        self.query_weights = NextQueryWeights(items.n_items, items.slots, plan.nu)
         self.slate: Items = np.full(items.slots, EMPTY_SLOT, dtype=np.int32)
         if prior is not None:
             if plan.releases:
@@ -117,42 +81,43 @@ class GlobalSlate:
         """Whether there is a slate to be shown: by a release, or by a prior."""
         return released or self._prior is not None
 
-    def begin(self, occasion: Occasion) -> Callable[[], Picked]:
-        """A chain from the start, or around the slate that is shown."""
-        number, first, users, *_ = occasion
-        before = self._memory.asked_around(number)  # what was charged before a crash stays what it was
-        if self.settled(occasion) if before is None else before:
-            around = self._memory.begin_around(number, first, self.slate, self.focus.of_around(users))
-            return partial(self.picker.improved, around)
-        questions = self._memory.begin_release(number, first, self.focus.of_chain(users))
-        return partial(self.picker.slate, questions)
+    def release(self, context: ReleaseContext) -> Picked:
+        """Charge and draw a release: a greedy query sequence, or a swap query of the slate that is shown."""
+        number, first, users, *_ = context
+        before = self._memory.was_swap(number)  # if this release was already charged, it stays what it was
+        if self.settled(context) if before is None else before:
+            swap = self._memory.begin_swap(number, first, self.slate, self.query_weights.for_swap(users))
+            return self.picker.improved(swap)
+        return self.picker.slate(
+            self._memory.begin_release(number, first, self.query_weights.for_sequence(users))
+        )
 
-    def settled(self, occasion: Occasion) -> bool:
+    def settled(self, context: ReleaseContext) -> bool:
         """Whether the slate that is shown is worth improving: what it earned stands out from noise and prior."""
-        number, _, users, reward, since = occasion
+        number, _, users, reward, since = context
         return (
-            number - since >= CHAINS
+            number - since >= SEQUENCES
             and (self._prior is None or users >= self._prior.users)
             and users * reward >= SETTLED * self._items.slots * self._plan.nu
             and bool((self.slate != EMPTY_SLOT).all())
         )
 
-    def take(self, picked: Picked, occasion: Occasion, new: NDArray[np.bool_]) -> None:
+    def take(self, picked: Picked, context: ReleaseContext, new: NDArray[np.bool_]) -> None:
         """Go on from what was published, and show the slate."""
         self.picker.take(picked)
         if picked.standing is not None:
-            self.focus.follow(picked.standing, occasion.users / self._plan.schedule.ends[0])
-            self.focus.widen(new)
+            self.query_weights.follow(picked.standing, context.users / self._plan.schedule.ends[0])
+            self.query_weights.widen(new)
         self.slate[:] = picked.slate
 
     def forget(self) -> None:
-        """Tastes have changed: nothing that was published before counts any more."""
+        """After drift: nothing that was published before counts any more."""
         self.picker.forget()
-        self.focus.widen()
+        self.query_weights.widen()
 
     def appear(self, items: Ints) -> None:
         """These items are there from now on."""
-        self.focus.widen(items)
+        self.query_weights.widen(items)
 
     def items_changed(self, *, released: bool) -> None:
         """Items that are gone make way for the best of those that are there."""
@@ -161,22 +126,6 @@ class GlobalSlate:
             self.picker.fill(self.slate)
 
     @property
-    def means(self) -> Sequence[RunningMeans]:
-        """What was published, over releases."""
-        return self.picker.means
-
-    @property
     def arrays(self) -> tuple[Any, Any, Any]:
         """For a snapshot: the slate, what was learned, and what the next release pays attention to."""
-        return self.slate, self.picker.arrays, self.focus.arrays
-
-    def sound(self) -> bool:
-        """Whether these numbers, as read from a snapshot, can have come about."""
-        shown = self.slate[self.slate != EMPTY_SLOT]
-        return bool(
-            ((shown >= 0) & (shown < self._items.n_items)).all()
-            and len(set(shown.tolist())) == len(shown)
-            and self._items.obeyed(self.slate)
-            and self.picker.sound()
-            and self.focus.sound()
-        )
+        return self.slate, self.picker.arrays, self.query_weights.arrays

@@ -1,7 +1,7 @@
 """What users say when they answer, whose feedback counts, and rewards of each batch, published once it is closed.
 
 This is private: rewards go in here, and come out only as one noisy total per batch, which is charged, drawn once and
-durable before anybody sees it.
+durable before it is seen.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._snapshots import MOST_DEVIATIONS
 from diminuendo._sparse import SparseRows
 from diminuendo._validate import as_float, as_floats
-from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.decisions import shown
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.objectives.user import User
@@ -26,14 +24,14 @@ from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.types import Floats, Ints, Items, Objective
 
 NO_RESPONSE = -1
-"""In place of a type: what she says does not count, nor does she where users are counted."""
+"""In place of a type: the feedback of this user does not count, nor do they where users are counted."""
 
 
 class Answer(NamedTuple):
     """The reward; and which items are worth something by themselves, in rising order, with what they are worth."""
 
     reward: float
-    singles: tuple[Ints, Floats] | None = None
+    singletons: tuple[Ints, Floats] | None = None
     """None where a row says it."""
 
     def __repr__(self) -> str:
@@ -100,7 +98,7 @@ class RewardMemory:
         return self._sum.batch
 
     def add(self, reward: float, batch: int) -> None:
-        """One user's reward; where her batch is over it counts as nothing."""
+        """One user's reward; where the batch is over it counts as nothing."""
         self._sum.add([reward], [0], batch=batch)
 
     def add_rows(self, rewards: Floats, batch: int) -> None:
@@ -109,11 +107,9 @@ class RewardMemory:
         rows = SparseRows(each, np.zeros_like(each[1:]), rewards, (len(rewards), 1))
         self._sum.add_rows(rows, batch=batch)
 
-    def publish(self, batch: int, users: float, secret: SecretRandomness) -> tuple[float, float]:
-        """What each of the `users` who answer in `batch`, which is settled, earned; the deviation of noise in that."""
-        if self.published == batch:  # else it was published before, and what followed from it failed
-            self._sum.release(secret)
-        total = float(self._sum.last[0])
+    def publish(self, users: float, secret: SecretRandomness) -> tuple[float, float]:
+        """What each of the `users` who answer in the next batch earned, and the deviation of its noise."""
+        total = float(self._sum.release(secret)[0])
         earned, self.earned[0] = (total - float(self.earned[0])) / users, total
         return earned, self._sum.deviation(1) / users
 
@@ -121,12 +117,6 @@ class RewardMemory:
         """For a snapshot."""
         return np.frombuffer(self._sum.snapshot(), dtype=np.uint8)
 
-    def read(self, found: NDArray[Any] | None) -> None:
-        """Go on from what was written; refuse what could not have been."""
-        if found is None:
-            raise InvalidInput("The snapshot holds other things than this learner keeps; it was altered.")
-        self._sum.restore(found.tobytes())
-
-    def sound(self, rounds: int, releases: int) -> bool:
-        """Whether `earned`, as read from a snapshot, can have come about by `releases` releases in `rounds` rounds."""
-        return bool(abs(self.earned[0]) <= rounds + MOST_DEVIATIONS * self._sum.deviation(1) * (releases + 1))
+    def read(self, written: NDArray[Any]) -> None:
+        """Go on from what was written."""
+        self._sum.restore(written.tobytes())

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from diminuendo.learners.base.engines import Engine, added_up
 from diminuendo.learners.base.users import Block, FunctionUser
 from diminuendo.streams.moved import FunctionWalk, TableWalk
-from diminuendo.streams.walks import Room, singles
+from diminuendo.streams.walks import Room, singletons
 from diminuendo.sums.batch import csr_rows
-from diminuendo.sums.chains.users.answers import Answers
-from diminuendo.sums.chains.users.participants import Chain, ChainWalk
 from diminuendo.sums.clip import Clip, cut_all
+from diminuendo.sums.greedy_queries.participants import Answers, Prefix, PrefixWalk
 from diminuendo.types import Floats, Ints
 
 
@@ -41,20 +40,20 @@ def _room(n_items: int) -> Room:
     return _ROOMS.setdefault(n_items, Room(n_items))
 
 
-def walk_of(block: Block, terms: Terms) -> ChainWalk:
+def walk_of(block: Block, terms: Terms) -> PrefixWalk:
     """The users of a block, before the first item."""
     users = answers_of(block, terms)
     begin = partial(TableWalk, _room(block.n_items), block.segment, users.starts, users.items)
-    return ChainWalk(users, begin, terms.clip, terms.factors)
+    return PrefixWalk(users, begin, terms.clip, terms.factors)
 
 
 def answers_of(block: Block, terms: Terms) -> Answers:
     """Singleton values of the users of a block, within the ceiling, of items that were there for them."""
-    ceiling, rows = terms.clip.ceiling, block.singles
+    ceiling, rows = terms.clip.ceiling, block.singletons
     if rows is not None:
         starts, items, values = rows.indptr[block.first : block.end + 1], rows.indices, rows.data
     else:
-        starts, items, values = csr_rows(singles(block.segment, block.n_items), block.n_items)
+        starts, items, values = csr_rows(singletons(block.segment, block.n_items), block.n_items)
     entries = slice(int(starts[0]), int(starts[-1]))
     absent = terms.first_batch > int(block.spec.batches.min(initial=0))
     if rows is None or absent.any() or (values[entries] > ceiling).any():
@@ -76,7 +75,7 @@ def _padded(weights: Ints, batches: NDArray[Any]) -> NDArray[Any]:
     return result
 
 
-def walk_of_function(user: FunctionUser, terms: Terms) -> ChainWalk:
+def walk_of_function(user: FunctionUser, terms: Terms) -> PrefixWalk:
     """A user who is a Python function, before the first item."""
     batch = np.array([user.batch])
     starts, items = np.array([0, len(user.items)]), user.items.astype(np.int32)
@@ -88,7 +87,7 @@ def walk_of_function(user: FunctionUser, terms: Terms) -> ChainWalk:
     )
     room = _room(len(terms.factors))
     begin = partial(FunctionWalk, room, user.segment, starts, items, dict[tuple[int, ...], Floats]())
-    return ChainWalk(users, begin, terms.clip, terms.factors)
+    return PrefixWalk(users, begin, terms.clip, terms.factors)
 
 
 class StoredParticipants:
@@ -105,19 +104,20 @@ class StoredParticipants:
         return f"<StoredParticipants, {self._n_items} items>"
 
     def _total(self, query: str, shape: tuple[int, ...], *given: Any) -> Ints:
-        return self._blocks.total(query, shape, *given) + added_up(self._functions, query, shape, given)
+        blocks: Ints = self._blocks.total(query, shape, *given)
+        return blocks + added_up(self._functions, query, shape, given)
 
-    def sums(self, chain: Chain, whose: Ints, many: int) -> Ints:
+    def sums(self, prefix: Prefix, whose: Ints, many: int) -> Ints:
         """(many, items): what is left after a chain."""
-        return self._total("add_left", (many, self._n_items), chain, whose)
+        return self._total("add_left", (many, self._n_items), prefix, whose)
 
-    def row(self, chain: Chain, joining: Ints, questions: Ints, many: int) -> Ints:
+    def losses(self, prefix: Prefix, joining: Ints, questions: Ints, many: int) -> Ints:
         """(many, items): what is lost as one more item joins the chain of each type."""
-        return self._total("add_lost", (many, self._n_items), chain, joining, questions)
+        return self._total("add_lost", (many, self._n_items), prefix, joining, questions)
 
-    def around(self, slate: Ints) -> Ints:
+    def swap(self, slate: Ints) -> Ints:
         """(1 + slots, items): what is said around a slate."""
-        return self._total("add_around", (1 + len(slate), self._n_items), slate)
+        return self._total("add_swap", (1 + len(slate), self._n_items), slate)
 
     def counts(self, of_type: Ints, size: int, unit: int) -> Ints:
         """How often each value is there."""

@@ -1,57 +1,29 @@
-"""A slate from one release: ask for singles, pick the best item, ask what the others lose by it, pick the next.
+"""A slate from one release: query singleton values, pick the best item, query marginal losses, pick the next.
 
-Answers come with noise; means over earlier releases of the same question take part, each counting by its precision, and
-what is believed then decides (belief.py). Everything here was published.
+Answers are noisy. Means over earlier releases of the same query take part, each weighted by its precision, and the
+posterior then decides (posterior.py). Everything here was published.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from diminuendo.learners.base.items import ItemAvailability
-from diminuendo.learners.overlap.around import AroundBelief, Carried, swapped
-from diminuendo.learners.overlap.belief import of_singles
-from diminuendo.learners.overlap.focus import Standing, ranks
+from diminuendo.learners.overlap.posterior import from_singletons
+from diminuendo.learners.overlap.query_weights import Standing, ranks
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
+from diminuendo.learners.overlap.stored import StoredQuestions, StoredSwap
+from diminuendo.learners.overlap.swap import Carried, SwapPosterior, swapped
 from diminuendo.types import EMPTY_SLOT, Floats, Items
-
-
-class Questions(Protocol):
-    """One release: singles, then rows, then the rest. None: it cannot be had.
-
-    Should something fail in between, the release begins again, and what was published stays what it is.
-    """
-
-    def begin(self) -> None:
-        """From the start, for the first time or again."""
-
-    def singles(self) -> Measured:
-        """What each item is worth by itself."""
-
-    def row(self, item: int) -> Measured | None:
-        """What each item loses when this one joins."""
-
-    def rest(self) -> Measured | None:
-        """What is left of each item."""
-
-
-class Around(Protocol):
-    """One release around the slate that is shown."""
-
-    slate: Items
-    """The slate that it is about."""
-
-    def answers(self) -> Measured | None:
-        """What each item would add, and what each slot keeps others from adding; None: it cannot be had."""
 
 
 class Picked(NamedTuple):
     """A slate, and what it was picked by."""
 
     slate: Items
-    chain: list[int]
+    prefix: list[int]
     """The items whose rows were asked for, in order."""
     gains: Floats
     """What each item would add to the slate, as is believed."""
@@ -66,81 +38,82 @@ class Picked(NamedTuple):
 class SlatePicker:
     """Means of everything published, by question; and what items were believed to add to the last slate.
 
-    `chains`: how many there may be at once.
+    `prefixes`: how many query sequences there may be at once.
     """
 
-    def __init__(self, items: ItemAvailability, *, chains: int = 1) -> None:
+    def __init__(self, items: ItemAvailability, *, prefixes: int = 1) -> None:
         n_items, slots = items.n_items, items.slots
         self._items = items
         self.gains: Floats = np.zeros(n_items)
         self.worth = RunningMeans(1, 1, n_items)
-        self.rows = RunningMeans(slots * (1 + chains), slots + 1, n_items)
-        self.rests = RunningMeans(3 + chains, slots, n_items)
-        self._around = RunningMeans(1, slots, n_items, parts=slots + 1)
-        self.means = (self.worth, self.rows, self.rests, self._around)
+        self.rows = RunningMeans(slots * (1 + prefixes), slots + 1, n_items)
+        self.residuals = RunningMeans(3 + prefixes, slots, n_items)
+        self._swaps = RunningMeans(1, slots, n_items, parts=slots + 1)
+        self.means = (self.worth, self.rows, self.residuals, self._swaps)
 
     def begin_with(self, scores: Floats, users: float, sigma: float) -> None:
         """A public prior, as if it had been measured."""
-        self.worth.add([0], Measured(scores * users, np.full(len(scores), users), sigma))
+        self.worth.add(([0], Measured(scores * users, np.full(len(scores), users), sigma)))
         self.gains[:] = scores
 
-    def slate(self, asked: Questions) -> Picked:
-        """The slate that is greedy on what is believed with these answers. Nothing is changed until `take`."""
-        asked.begin()
+    def slate(self, release: StoredQuestions) -> Picked:
+        """The slate that is greedy on the posterior, given these answers. Nothing is changed until `take`."""
         new: list[tuple[RunningMeans, list[int], Measured]] = []
 
-        def mean(means: RunningMeans, key: list[int], found: Measured | None) -> tuple[Floats, Floats]:
-            if found is not None:
-                new.append((means, key, found))
-                measured = means.would_be(key, found)
-            else:
-                measured = means.get(key)
-            if means is self.rows and found is not None:
-                measured = means.with_others(key, measured)
+        def mean(means: RunningMeans, key: list[int], result: Measured | None) -> tuple[Floats, Floats]:
+            published = [] if result is None else [result]
+            new.extend((means, key, each) for each in published)
+            measured = means.preview(key, *published)
+            if means is self.rows and published:
+                measured = means.pooled_over_prefixes(key, measured)
             (row,), (deviation,) = measured
             return row, deviation
 
-        singles, deviation = mean(self.worth, [0], asked.singles())
-        belief = of_singles(singles, deviation)
-        wanted = np.maximum(belief.mean, 0.0) + np.sqrt(belief.variance)
+        singletons, deviation = mean(self.worth, [0], release.singletons())
+        posterior = from_singletons(singletons, deviation)
+        wanted = np.maximum(posterior.mean, 0.0) + np.sqrt(posterior.variance)
         slate: Items = np.full(self._items.slots, EMPTY_SLOT, dtype=np.int32)
-        chain: list[int] = []
-        places = np.full(len(singles), float(len(singles)))
+        prefix: list[int] = []
+        places = np.full(len(singletons), float(len(singletons)))
         for left in range(len(slate), 0, -1):
             if left == 1:
-                belief = belief.see(*mean(self.rests, sorted(chain), asked.rest()))
-            picked = self._items.pick(belief.mean, slate)
+                posterior = posterior.condition_on_gains(
+                    *mean(self.residuals, sorted(prefix), release.residual())
+                )
+            picked = self._items.pick(posterior.mean, slate)
             if picked is None or picked[1] not in self._items.pinned:  # else there is nothing to choose
                 may = np.flatnonzero(self._items.open_to(slate))
-                np.minimum(places, ranks(belief.mean, may), out=places)
+                np.minimum(places, ranks(posterior.mean, may), out=places)
             if picked is None:
                 break
             slot, item = picked
             slate[slot], places[item] = item, 1.0
             if left > 1:
-                belief = belief.lose(*mean(self.rows, [*sorted(chain), item], asked.row(item)))
-                chain.append(item)
-        standing = _standing(places, wanted, slate, float(singles.sum()))
-        return Picked(slate, chain, belief.mean, new, standing)
+                posterior = posterior.condition_on_losses(
+                    *mean(self.rows, [*sorted(prefix), item], release.losses(item))
+                )
+                prefix.append(item)
+        standing = _standing(places, wanted, slate, float(singletons.sum()))
+        return Picked(slate, prefix, posterior.mean, new, standing)
 
-    def improved(self, asked: Around) -> Picked:
-        """The slate that was asked around, with items swapped that are surely better. Changes nothing until `take`."""
-        result = asked.answers()
+    def improved(self, release: StoredSwap) -> Picked:
+        """The slate that was queried, with items swapped that are surely better. Changes nothing until `take`."""
+        result = release.answers()
         if result is None:
-            return Picked(self._full(asked.slate, self.gains), [], self.gains.copy(), [], None)
-        key = asked.slate.tolist()
-        around = AroundBelief(asked.slate, *self._around.would_be(key, result))
-        slate = self._full(swapped(around, self._items), around.rest.mean)
-        standing = _standing(*around.standing(self._items), asked.slate, None)
-        carried = around.carried(slate) if (slate != asked.slate).any() else None
-        return Picked(slate, [], around.rest.mean, [(self._around, key, result)], standing, carried)
+            return Picked(self._full(release.slate, self.gains), [], self.gains.copy(), [], None)
+        key = release.slate.tolist()
+        swap = SwapPosterior(release.slate, *self._swaps.preview(key, result))
+        slate = self._full(swapped(swap, self._items), swap.residual.mean)
+        standing = _standing(*swap.standing(self._items), release.slate, None)
+        carried = swap.carried(slate) if (slate != release.slate).any() else None
+        return Picked(slate, [], swap.residual.mean, [(self._swaps, key, result)], standing, carried)
 
     def take(self, picked: Picked) -> None:
         """Go on from what was published for this slate: once for each release."""
         for means in self.means:
-            means.add_each([(key, result) for into, key, result in picked.published if into is means])
+            means.add(*[(key, result) for into, key, result in picked.published if into is means])
         if picked.carried is not None:
-            self._around.put(picked.slate.tolist(), *picked.carried)
+            self._swaps.put(picked.slate.tolist(), *picked.carried)
         self.gains[:] = picked.gains
 
     def fill(self, slate: Items) -> None:
@@ -155,7 +128,7 @@ class SlatePicker:
         return result
 
     def forget(self) -> None:
-        """Tastes have changed: nothing that was published before counts any more."""
+        """After drift: nothing that was published before counts any more."""
         for means in self.means:
             means.forget()
 
@@ -163,11 +136,6 @@ class SlatePicker:
     def arrays(self) -> Any:
         """For a snapshot."""
         return self.gains, tuple(means.arrays for means in self.means)
-
-    def sound(self) -> bool:
-        """Whether these numbers, as read from a snapshot, can have come about."""
-        n_items = self._items.n_items
-        return bool(np.isfinite(self.gains).all() and all(means.sound(n_items) for means in self.means))
 
 
 def _standing(places: Floats, wanted: Floats, slate: Items, wishes: float | None) -> Standing | None:

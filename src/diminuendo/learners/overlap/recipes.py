@@ -17,10 +17,10 @@ from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.setting import checked_prior
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
 from diminuendo.learners.overlap.contexts.slate_per_context import SlatePerContext
-from diminuendo.learners.overlap.global_slate import GlobalSlate, Shown
+from diminuendo.learners.overlap.global_slate import GlobalSlate
 from diminuendo.learners.overlap.memory import RewardMemory
 from diminuendo.learners.overlap.policy import OverlapPolicy, PublicParts
-from diminuendo.learners.overlap.schedule import OverlapPlan, overlap_plan
+from diminuendo.learners.overlap.schedule import overlap_plan
 from diminuendo.learners.overlap.stored import UsersMemory
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.privacy.budget import Budget
@@ -32,10 +32,10 @@ from diminuendo.sums.clip import Clip
 from diminuendo.types import Floats
 
 MOST_ROWS = 1 << 22
-"""Means of rows are kept for as many chains as take MOST_ROWS numbers, if there are several."""
+"""Means of marginal losses take at most so many numbers."""
 
 CLIP = Clip()
-"""What one user says about items is clipped to length 1."""
+"""One user's values of items are clipped to length 1."""
 
 
 def overlap_greedy(
@@ -148,7 +148,7 @@ def overlap_greedy(
     >>> print(learner.guarantee)
     (1, 1e-06)-differentially private (replace one round, seeded: for simulation only)
     """
-    place, known = engine_called(engine), as_contexts(contexts)
+    known = as_contexts(contexts)
     frame = Frame(
         "overlap-greedy",
         n_items,
@@ -165,23 +165,24 @@ def overlap_greedy(
     longest = None if retention is None else _validate.positive_int(retention, "retention")
     budget = Budget(epsilon, delta, unit=frame.unit, accountant="continuous-gaussian")
     plan = overlap_plan(frame.n_items, None if horizon is None else frame.horizon, budget, CLIP, longest)
-    obeyed = _rules(rules, eligible)
-    items = ItemAvailability(frame.n_items, frame.slots, absent, obeyed, exclusions=frame.exclusions)
+    items = ItemAvailability(
+        frame.n_items, frame.slots, absent, _rules(rules, eligible), exclusions=frame.exclusions
+    )
     before = checked_prior(prior, prior_users, frame.n_items, otherwise=plan.schedule.ends[0])
     public = PublicParts(frame, budget, horizon is not None, plan, items, before, longest)
-    paid_on = Ledger(budget) if ledger is None else ledger
+    charged = Ledger(budget) if ledger is None else ledger
     counts = None if known is None else TypeCounts(known, len(plan.schedule))
-    memory = UsersMemory(frame, plan, items, paid_on, CLIP, counts, place)
-    rewards = _paid_for(plan, paid_on)
-    chains = 1 if known is None else _chains_kept(known.n_types, items)
-    common = GlobalSlate(items, plan, before, memory, chains=chains)
-    shown: Shown = common if counts is None else SlatePerContext(items, plan, memory, counts, common)
+    memory = UsersMemory(frame, plan, items, charged, CLIP, counts, engine_called(engine))
+    # Rewards are charged at once, releases one by one; a new run that cannot be paid to its end is not begun.
+    if not charged.has_bought("rewards"):
+        charged.require(Composed((plan.drift, *plan.costs)))
+    rewards = RewardMemory(plan, charged)
+    # Means of losses are stored for several query sequences, as long as they take at most MOST_ROWS numbers.
+    most = MOST_ROWS // (2 * frame.slots * frame.n_items)
+    prefixes = 1 if known is None else max(1, min(known.n_types, most))
+    common = GlobalSlate(items, plan, before, memory, prefixes=prefixes)
+    shown = common if counts is None else SlatePerContext(items, plan, memory, counts, common)
     return Learner(OverlapPolicy(public, memory, rewards, shown))
-
-
-def _chains_kept(wanted: int, items: ItemAvailability) -> int:
-    """For how many chains means of rows are kept."""
-    return max(1, min(wanted, MOST_ROWS // (2 * items.slots * items.n_items)))
 
 
 def _rules(rules: Any, eligible: Any) -> SlateRules | None:
@@ -193,13 +194,6 @@ def _rules(rules: Any, eligible: Any) -> SlateRules | None:
             "Say eligible=.. as one of the rules, SlateRules(eligible=.., ..), or without rules."
         )
     return SlateRules(eligible=eligible, may_be_empty=True)
-
-
-def _paid_for(plan: OverlapPlan, ledger: Ledger) -> RewardMemory:
-    """Rewards are paid for at once, releases one by one; a new run that could not be paid to its end is not begun."""
-    if not ledger.has_bought("rewards"):
-        ledger.require(Composed((plan.drift, *plan.costs)))
-    return RewardMemory(plan, ledger)
 
 
 OverlapGreedy = Entry(

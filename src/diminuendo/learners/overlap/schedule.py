@@ -6,7 +6,7 @@ nu = sigma sqrt(2 log N). That is the unit of all times here: nothing can be lea
 
     first release   after 4 nu users, at least 10, at most a tenth of all
     then            after half as many again, each time; but at most 20 nu, and a quarter of all, between two.
-                    Where nobody knows how many will come, after half as many again for ever: the squares of weights
+                    If the number of users is not known, after half as many again for ever: the squares of weights
                     add up whatever comes
     weights         t_j / t_b for users of batch j in release b: squares add up to the same for every batch
     retention       R, where users are kept for R rounds: batches are at most R / 2 long, and a release asks a batch
@@ -14,7 +14,7 @@ nu = sigma sqrt(2 log N). That is the unit of all times here: nothing can be lea
                     batch is asked, so that it pays the same in the end
     noise           a twentieth of the budget for the reward of each batch (drift), the rest for singles and rows:
                     .95 for singles in the beginning, half and half later. That fixes the price of a release; how it
-                    is shared out follows what was published by then (focus.py)
+                    is shared out follows what was published by then (query_weights.py)
 
 The numbers 4, 1.5, 20 and 1/20 were chosen once, on MSWeb, groceries, Uber and synthetic streams. They change results
 little within factors of two. A learner never fits them to the stream that it protects.
@@ -32,8 +32,8 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.frame import LONGEST
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import ContinuousGaussian, NormalColumns
-from diminuendo.sums.chains.cost import UNIT, partition, release_cost, squared_shifts
 from diminuendo.sums.clip import Clip
+from diminuendo.sums.greedy_queries.cost import UNIT, partition, release_cost, squared_shifts
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Ints
 
@@ -65,7 +65,7 @@ class OverlapPlan:
 
     @property
     def releases(self) -> int:
-        """The number of releases. After the last batch nobody comes, so nothing is released."""
+        """The number of releases. After the last batch no user comes, so nothing is released."""
         return len(self.weights)
 
     def kept_from(self, number: int) -> int:
@@ -74,7 +74,7 @@ class OverlapPlan:
 
     @cached_property
     def costs(self) -> tuple[NormalColumns, ...]:
-        """What each release is charged, batch by batch, as long as nobody was forgotten; later, less."""
+        """What each release is charged, batch by batch, as long as no user was forgotten; later, less."""
         users = partition("users", self.schedule)
         return tuple(
             release_cost(self.weights[number, : number + 1], self.shifts, both, users)
@@ -105,8 +105,8 @@ def overlap_plan(
     whole = math.sqrt(2) * clip.ticks * UNIT / math.sqrt(square)
     sigmas = []
     for time in times:
-        singles = 0.5 + 0.45 * min(1.0, 12 * nu / time)
-        sigmas.append((whole / math.sqrt(singles), whole / math.sqrt(1 - singles)))
+        singletons = 0.5 + 0.45 * min(1.0, 12 * nu / time)
+        sigmas.append((whole / math.sqrt(singletons), whole / math.sqrt(1 - singletons)))
     drift = ContinuousGaussian(mu * math.sqrt(DRIFT) * (1 - 2.0**-40))
     first_noise = sigmas[0][0] / (clip.ticks * UNIT) if sigmas else 0.0
     shifts = squared_shifts(n_items, clip)
@@ -141,7 +141,7 @@ def first_asked(ends: list[int], retention: int) -> tuple[int, ...]:
 
 
 def batch_ends(known: int | None, nu: float, longest: int | None = None) -> list[int]:
-    """After how many users batches close, none longer than `longest`; the last is everybody."""
+    """After how many users batches close, none longer than `longest`; the last is all users."""
     rounds = LONGEST if known is None else known
     first = max(1, int(min(max(10.0, 4 * nu), rounds / 10)))
     most = max(1, int(min(max(20 * nu, 0.05 * rounds), 0.25 * rounds))) if known is not None else rounds

@@ -74,10 +74,10 @@ class SlateBuilder:
 
     def _preferring(self, preference: Floats, slate: Items | None = None) -> Items:
         """A slate, or this one filled up: again and again what is preferred most of all that still fits."""
-        made = self._empty() if slate is None else slate.copy()
-        while (result := self.items.pick(preference, made)) is not None:
-            made[result[0]] = result[1]
-        return made
+        result = self._empty() if slate is None else slate.copy()
+        while (picked := self.items.pick(preference, result)) is not None:
+            result[picked[0]] = picked[1]
+        return result
 
     def random(self, rng: np.random.Generator, many: int) -> Items:
         """Random slates that show every item once, if `many` are enough; items come twice where no others are left."""
@@ -91,10 +91,10 @@ class SlateBuilder:
         while len(slates) < many:
             slate = self._preferring(preference)
             preference[slate[slate != EMPTY_SLOT]] -= n  # behind all that were not shown yet
-            fresh = int((preference[self.items.available] >= 0).sum())
-            if slates and fresh == waiting:  # what is left fits nowhere
+            unshown = int((preference[self.items.available] >= 0).sum())
+            if slates and unshown == waiting:  # what is left fits nowhere
                 break
-            waiting = fresh
+            waiting = unshown
             slates.append(slate)
         return np.array(slates, dtype=np.int32)
 
@@ -105,9 +105,9 @@ class SlateBuilder:
         pinned = self.items.pinned != EMPTY_SLOT
         moving = np.flatnonzero(~pinned)
         delay = (slate == EMPTY_SLOT)[moving]
-        made = slate.copy()
-        made[moving] = slate[moving][np.lexsort((keys[moving], delay))]
-        return made
+        result = slate.copy()
+        result[moving] = slate[moving][np.lexsort((keys[moving], delay))]
+        return result
 
     def any_slate(self) -> Items:
         """A slate, whatever users want: the items with the least numbers."""

@@ -13,19 +13,17 @@ Assumes    for learning: users who read from the top (streams/clicks.py), much a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Clicks
 from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.slates.blocks import WHICH_SLOT
 from diminuendo.learners.slates.likelihood import COUNT_VARIANCE
-from diminuendo.learners.slates.policy import first_slate, slate_learner
+from diminuendo.learners.slates.policy import slate_entry, slate_learner
 from diminuendo.learners.slates.posterior import SlatePosterior
 from diminuendo.learners.slates.questions import Noise, Questions
 from diminuendo.offline.rules import SlateRules
@@ -42,7 +40,7 @@ no more than SECOND_SHARE of all users, that is begun at once."""
 
 
 class FirstClicks(Questions):
-    """Everybody is asked which slot she clicked first, or whether that is one of the first few."""
+    """Each user is asked which slot they clicked first, or whether that is one of the first few."""
 
     reader = Clicks()
     ticks = 1
@@ -57,7 +55,7 @@ class FirstClicks(Questions):
     def retests(
         self, leader: Items, users: int, few: int, rounds: int, posterior: SlatePosterior
     ) -> list[tuple[Items, int]]:
-        """Half a slate of such items each, in front of leading ones: everybody looks at them, and few go without.
+        """Half a slate of such items each, in front of leading ones: all users look at them, and few go without.
 
         First some that were shown only once, until all had a second look; then those that draws put ahead of leading
         ones. As many as together take no more users than one exploring slate; but a second look at everything that
@@ -193,31 +191,14 @@ def slate_clicks(
         max_rounds_per_user=max_rounds_per_user, prior=prior,
         prior_users=prior_users, ledger=ledger,
         rng=rng, feedback_window=feedback_window, contexts=contexts, absent=absent, rules=rules,
-        exclusions=exclusions, noisy=private,
+        exclusions=exclusions, private=private,
     )  # fmt: skip
 
 
-def _open(private: bool) -> dict[str, Any]:
-    """The entry without noise."""
-    return {
-        "make": partial(slate_clicks, private=False),
-        "summary": "slate clicks without noise: what privacy costs; not private",
-        "advice": Advice("none", "-", "counts", "as what slate clicks could learn without noise"),
-        "private": False,
-        "pure": False,
-        "audited_on": (),
-    }
-
-
-SlateClicks = Entry(
+SlateClicks = slate_entry(
     "slate-clicks",
     slate_clicks,
-    reads=Clicks.kinds,
-    summary="noisy clicks per slate, and beliefs about items; click; private, delta = 0",
-    slow=True,
-    advice=Advice("(ε, 0)", "-", "counts", "first, with clicks"),
-    pure=True,
-    audited_on=(first_slate,),
-    choices={"private": (True, False)},
-    vary=_open,
+    Clicks.kinds,
+    "noisy clicks per slate, and posteriors about items; click; private, delta = 0",
+    "first, with clicks",
 )

@@ -156,10 +156,10 @@ class Observations:
             for i, a in enumerate(items):
                 for j, b in enumerate(items[:i]):
                     pairs[row, i, j] = pairs[row, j, i] = self._pairs[min(a, b), max(a, b)]
-        asked = np.arange(k) < lengths[:, None]
+        in_question = np.arange(k) < lengths[:, None]
         pair_items = np.array(list(self._pairs), dtype=np.int64).reshape(-1, 2)
         below = np.tril(np.ones((k, k), dtype=np.bool_)) & (pairs != NO_PAIR)
-        by_item = _grouped(slates[asked], np.nonzero(asked)[0], self.n_items)
+        by_item = _grouped(slates[in_question], np.nonzero(in_question)[0], self.n_items)
         by_pair = _grouped(pairs[below], np.nonzero(below)[0], len(pair_items))
         # A row that was not asked which slot has one table, and zeros in the place of others.
         ceilings = self._tables[:rows].max(axis=2).astype(np.float64).sum(axis=1)
@@ -185,21 +185,21 @@ class Observations:
         for row, (_, _, _, counts, _, _) in zip(said, self._published, strict=True):
             row[: len(counts)] = counts
         slates = np.array([slate for slate, *_ in self._published], dtype=np.int32).reshape(many, k)
-        asked = np.array([(question, users) for _, question, users, *_ in self._published], dtype=np.int64)
+        queries = np.array([(question, users) for _, question, users, *_ in self._published], dtype=np.int64)
         scales = np.array([scale for *_, scale, _ in self._published], dtype=np.float64)
         result: dict[str, NDArray[Any]] = {
-            "slates": slates, "asked": asked.reshape(many, 2), "said": said, "scales": scales,
+            "slates": slates, "asked": queries.reshape(many, 2), "said": said, "scales": scales,
         }  # fmt: skip
         unsure = np.array([unsure for *_, unsure in self._published], dtype=np.float64)
         return result | ({"unsure": unsure} if unsure.any() else {})
 
-    def take(self, found: dict[str, Any]) -> None:
+    def take(self, arrays: dict[str, Any]) -> None:
         """Go on from what `arrays` gave."""
-        slates, asked, said, scales = (found[name] for name in ("slates", "asked", "said", "scales"))
-        k, unsure = self.slots, found.get("unsure", np.zeros(len(slates)))
+        slates, queries, said, scales = (arrays[name] for name in ("slates", "asked", "said", "scales"))
+        k, unsure = self.slots, arrays.get("unsure", np.zeros(len(slates)))
         self.forget()
         for slate, (question, users), row, scale, spread in zip(
-            slates, asked, said, scales, unsure, strict=True
+            slates, queries, said, scales, unsure, strict=True
         ):
             numbers = row[: k if question == WHICH_SLOT else 1]
             self.add(slate, int(question), int(users), numbers, float(scale), float(spread))

@@ -76,15 +76,31 @@ def initial_state(n_items: int, pairs: int = 0) -> ChainState:
     return ChainState(np.full(n_items, 1.0 / n_items), np.zeros(pairs), prior)
 
 
+class Work(NamedTuple):
+    """What a sweep reads, what it moves, and room for what it works out."""
+
+    evidence: Evidence
+    appeals: Floats
+    overlaps: Floats
+    prior: Floats
+    base: Floats
+    kept: Floats
+    """Room for what each item of a slate has left of its appeal."""
+    likely: Floats
+    """The logarithm of the likelihood of each row."""
+    rows: Ints
+    new: Floats
+    """Rows of a move, and their logarithms after it."""
+
+
 @inline
-def _row_log_likelihood(
-    evidence: Evidence, row: int, appeals: Floats, overlaps: Floats, kept: Floats
-) -> float:
+def _row_log_likelihood(work: Work, row: int) -> float:
     """The logarithm of the likelihood of one row."""
+    evidence = work.evidence
     slate, pairs, tables = evidence.slates[row], evidence.pairs[row], evidence.tables[row]
     appeal, before, total = 0.0, 0.0, 0.0
     for i in range(evidence.lengths[row]):
-        appeal = join(slate, pairs, i, appeals, overlaps, kept, appeal)
+        appeal = join(slate, pairs, i, work.appeals, work.overlaps, work.kept, appeal)
         if evidence.which[row]:
             chance = 1 - math.exp(-appeal)
             total += look_up(tables[i], chance - before)
@@ -94,31 +110,23 @@ def _row_log_likelihood(
 
 @kernel
 def _accepted(
-    evidence: Evidence,
-    rows: Ints,
-    count: int,
-    appeals: Floats,
-    overlaps: Floats,
-    kept: Floats,
-    out: Floats,
-    old: float,
-    prior_gain: float,
-    rng: Any,
+    work: Work, rows: Ints, count: int, old: float, prior_gain: float, rng: Any
 ) -> tuple[bool, float]:
-    """Whether a move is accepted by which these rows are as likely as `out` says, and their sum, which was `old`.
+    """Whether a move is accepted by which these rows are as likely as `work.new` says, and their sum, which was `old`.
 
-    `prior_gain` is what the move gains by the prior. A move that loses needs a coin, and many lose so much that a few
-    rows tell. What the other rows can add at most is known; so the coin is drawn as soon as it is certain that one is
-    needed, and the rest of the rows are not looked at as soon as it is certain that it fails. The verdict is the same,
-    and so are the coins.
+    `prior_gain` is what the move gains by the prior. A move that loses needs a random number, and many lose so much
+    that a few rows tell. What the other rows can add at most is known. So the number is drawn as soon as it is certain
+    that one is needed, and the rest of the rows are not looked at as soon as it is certain that it fails. The verdict
+    is the same, and so are the numbers drawn.
     """
+    evidence, out = work.evidence, work.new
     upper_bound = prior_gain - old
     for r in range(count):
         upper_bound += evidence.ceilings[rows[r]]
     drawn, coin, least = False, 0.0, -LOG_ROUNDING
     for r in range(count - 1, -1, -1):  # what was published last is about the most users, and tells most
         row = rows[r]
-        out[r] = _row_log_likelihood(evidence, row, appeals, overlaps, kept)
+        out[r] = _row_log_likelihood(work, row)
         upper_bound += out[r] - evidence.ceilings[row]
         if upper_bound < least and not drawn:
             drawn, coin = True, rng.random()
@@ -137,9 +145,9 @@ def _accepted(
 
 
 @inline
-def _store(likely: Floats, rows: Ints, count: int, new: Floats) -> None:
+def _store(work: Work, rows: Ints, count: int) -> None:
     for r in range(count):
-        likely[rows[r]] = new[r]
+        work.likely[rows[r]] = work.new[r]
 
 
 def sweep(evidence: Evidence, chain: ChainState, given: Prior, rng: np.random.Generator) -> None:
@@ -154,33 +162,23 @@ def _sweep(
     evidence: Evidence, appeals: Floats, overlaps: Floats, prior: Floats, base: Floats, rng: Any
 ) -> int:
     n_items, n_rows, k = len(appeals), len(evidence.lengths), evidence.slates.shape[1]
-    kept, likely = np.empty(k), np.empty(n_rows)
     rows, new = np.empty(2 * n_rows + 1, dtype=np.int64), np.empty(2 * n_rows + 1)
+    work = Work(evidence, appeals, overlaps, prior, base, np.empty(k), np.empty(n_rows), rows, new)
     for row in range(n_rows):
-        likely[row] = _row_log_likelihood(evidence, row, appeals, overlaps, kept)
-    _move_appeals(evidence, appeals, overlaps, prior, base, kept, likely, new, rng)
+        work.likely[row] = _row_log_likelihood(work, row)
+    _move_appeals(work, rng)
     # How large the appeals of good items are: by the prior, since a step must not depend on what it changes.
     leader = math.exp(prior[CENTRE] + base.max() + LEADER_WIDTHS * prior[WIDTH])
     if n_rows > 0:
         for attempt in range(2 * min(n_items, k * n_rows)):  # no more items than these were ever shown
-            _exchange_appeals(
-                evidence, appeals, overlaps, prior, base, leader, attempt, kept, likely, rows, new, rng
-            )
-    return _move_overlaps(evidence, appeals, overlaps, prior, leader, kept, likely, new, rng)
+            _exchange_appeals(work, leader, attempt, rng)
+    return _move_overlaps(work, leader, rng)
 
 
 @kernel
-def _move_appeals(
-    evidence: Evidence,
-    appeals: Floats,
-    overlaps: Floats,
-    prior: Floats,
-    base: Floats,
-    kept: Floats,
-    likely: Floats,
-    new: Floats,
-    rng: Any,
-) -> None:
+def _move_appeals(work: Work, rng: Any) -> None:
+    evidence, appeals, likely = work.evidence, work.appeals, work.likely
+    prior, base = work.prior, work.base
     width = prior[WIDTH]
     for item in range(len(appeals)):
         centre = prior[CENTRE] + base[item]
@@ -200,32 +198,19 @@ def _move_appeals(
                 to = from_ + (0.6 if move == 1 else 0.1) * rng.standard_normal()
                 prior_gain = ((from_ - centre) ** 2 - (to - centre) ** 2) / (2 * width**2)
             appeals[item] = math.exp(to)
-            yes, result = _accepted(
-                evidence, rows, len(rows), appeals, overlaps, kept, new, old, prior_gain, rng
-            )
+            yes, result = _accepted(work, rows, len(rows), old, prior_gain, rng)
             if yes:
                 old = result
-                _store(likely, rows, len(rows), new)
+                _store(work, rows, len(rows))
             else:
                 appeals[item] = before
 
 
 @kernel
-def _exchange_appeals(
-    evidence: Evidence,
-    appeals: Floats,
-    overlaps: Floats,
-    prior: Floats,
-    base: Floats,
-    leader: float,
-    attempt: int,
-    kept: Floats,
-    likely: Floats,
-    rows: Ints,
-    new: Floats,
-    rng: Any,
-) -> None:
+def _exchange_appeals(work: Work, leader: float, attempt: int, rng: Any) -> None:
     """Two items of one slate exchange their appeals, or a part of them."""
+    evidence, appeals, likely, rows = work.evidence, work.appeals, work.likely, work.rows
+    prior, base = work.prior, work.base
     row = int(rng.random() * len(evidence.lengths))
     length = evidence.lengths[row]
     a = evidence.slates[row, int(rng.random() * length)]
@@ -260,25 +245,17 @@ def _exchange_appeals(
             centre = prior[CENTRE] + base[item]
             prior_gain += math.log(was / is_)
             prior_gain += ((math.log(was) - centre) ** 2 - (math.log(is_) - centre) ** 2) / (2 * width**2)
-    if _accepted(evidence, rows, count, appeals, overlaps, kept, new, old, prior_gain, rng)[0]:
-        _store(likely, rows, count, new)
+    if _accepted(work, rows, count, old, prior_gain, rng)[0]:
+        _store(work, rows, count)
     else:
         appeals[a], appeals[b] = of_a, of_b
 
 
 @kernel
-def _move_overlaps(
-    evidence: Evidence,
-    appeals: Floats,
-    overlaps: Floats,
-    prior: Floats,
-    leader: float,
-    kept: Floats,
-    likely: Floats,
-    new: Floats,
-    rng: Any,
-) -> int:
+def _move_overlaps(work: Work, leader: float, rng: Any) -> int:
     """Move overlaps, rarely those of small appeals, which hardly matter. Returns how many pairs have no overlap."""
+    evidence, appeals, overlaps = work.evidence, work.appeals, work.overlaps
+    prior, likely = work.prior, work.likely
     no_overlap = 0
     for pair in range(len(overlaps)):
         smaller = min(appeals[evidence.pair_items[pair, 0]], appeals[evidence.pair_items[pair, 1]])
@@ -297,12 +274,10 @@ def _move_overlaps(
                 if to == before or not LEAST_OVERLAP <= to <= MOST_OVERLAP:
                     continue
                 overlaps[pair] = to
-                yes, result = _accepted(
-                    evidence, rows, len(rows), appeals, overlaps, kept, new, old, 0.0, rng
-                )
+                yes, result = _accepted(work, rows, len(rows), old, 0.0, rng)
                 if yes:
                     old = result
-                    _store(likely, rows, len(rows), new)
+                    _store(work, rows, len(rows))
                 else:
                     overlaps[pair] = before
         no_overlap += overlaps[pair] == 0

@@ -60,22 +60,22 @@ def blocks_as_arrays(blocks: list[OpenBlock], frame: Frame) -> dict[str, NDArray
 
 
 def blocks_from_arrays(
-    found: dict[str, NDArray[Any]], frame: Frame
+    arrays: dict[str, NDArray[Any]], frame: Frame
 ) -> list[tuple[SlateBlock, Items, int, Floats | None]]:
     """Take out of `found` what was written: each block, its assignment, its first round, and what is expected of it.
 
     What is expected of the block that is shown is held elsewhere.
     """
-    *parts, assigned, left = (found.pop(name) for name in PARTS)
+    *parts, assigned, left = (arrays.pop(name) for name in PARTS)
     first = frame.rounds - (len(assigned) - int(left.sum()))
-    if "first" in found:
-        (first,) = found.pop("first").tolist()
+    if "first" in arrays:
+        (first,) = arrays.pop("first").tolist()
     blocks: list[tuple[SlateBlock, Items, int, Floats | None]] = []
-    if "waiting.shapes" in found:
-        shapes, leading = found.pop("waiting.shapes"), found.pop("waiting.leading")
+    if "waiting.shapes" in arrays:
+        shapes, leading = arrays.pop("waiting.shapes"), arrays.pop("waiting.leading")
         lengths = np.stack([shapes[:, 1]] * 3 + [shapes[:, 2]])
         split = [
-            np.split(found.pop(f"waiting.{name}"), np.cumsum(each)[:-1])
+            np.split(arrays.pop(f"waiting.{name}"), np.cumsum(each)[:-1])
             for name, each in zip(PARTS[:4], lengths, strict=True)
         ]
         for slates, sizes, questions, deck, start, expected in zip(

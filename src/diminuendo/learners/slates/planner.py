@@ -46,7 +46,7 @@ ROUNDS_AHEAD = 16
 SWEEPS = 2
 """Sweeps of Markov chains before each exploring slate, for each draw of the wary one."""
 DRIFT_SHARE, DRIFT_DEVIATIONS = 0.6, 3.0
-"""Tastes have changed when leading slates earn less than DRIFT_SHARE of what was expected, by DRIFT_DEVIATIONS."""
+"""Drift: leading slates earn less than DRIFT_SHARE of what was expected, by DRIFT_DEVIATIONS."""
 DRIFT_WINDOWS = (1, 2, 4, 8, 16)
 """How many of the last blocks are looked at together."""
 NO_LEADER = -1.0
@@ -105,7 +105,7 @@ class SlatePlanner:
         )
 
     def expected(self, rounds: int) -> int:
-        """For how many rounds to plan, where nobody knows: as many again as came, and enough to show all items once."""
+        """For how many rounds to plan, if it is not known: as many again, and enough to show all items once."""
         each = USERS_PER_SLATE * (1 + 1 / self.noise.epsilon) / self.response_rate
         least = math.ceil(math.ceil(self.n_items / self.slots) * each / FIRST_SHARE)
         return int(self.since[0]) + max(least, 2 * (rounds - int(self.since[0])))
@@ -138,15 +138,15 @@ class SlatePlanner:
         planned = []
         for draws in (BOLD_DRAWS, wary):
             self.posterior.sample(sweeps, rng)
-            planned.append(self.asked(self.posterior.best(draws, 1), users))
+            planned.append(self.with_question(self.posterior.best(draws, 1), users))
         leader = self.posterior.best(N_DRAWS, 2)
         retests = self._questions.retests(leader, users, few, left, self.posterior)
-        planned += [self.asked(slate, size) for slate, size in retests]
+        planned += [self.with_question(slate, size) for slate, size in retests]
         share = self.explores * (n * left**2) ** (1 / 3) / lately
         if share >= 1:
             return merged(planned)
         shown = math.ceil(sum(size for _, size, _ in planned) * (1 - share) / share)
-        leading = self.asked(leader, shown)
+        leading = self.with_question(leader, shown)
         block = merged([*planned, leading])
         self.predict(block, *leading)
         return block
@@ -154,7 +154,7 @@ class SlatePlanner:
     def _prior_tried(self, users: int, rng: np.random.Generator) -> SlateBlock:
         """What the prior calls best: if that earns far less than it says, the prior is forgotten as tastes are."""
         self.posterior.sample(N_DRAWS, rng)
-        slate, _, _ = self.asked(self.posterior.best(N_DRAWS, 2), users)
+        slate, _, _ = self.with_question(self.posterior.best(N_DRAWS, 2), users)
         leading = slate, users, self.slots  # one number: that has the least noise
         block = merged([leading])
         self.predict(block, *leading)
@@ -164,9 +164,9 @@ class SlatePlanner:
         """Random slates, no item twice as long as there are others; for `most` users at most, or one slate."""
         self.posterior.sample(N_DRAWS, rng)
         slates = self.posterior.builder.random(rng, max(1, most // users))
-        return merged([self.asked(slate, users) for slate in slates])
+        return merged([self.with_question(slate, users) for slate in slates])
 
-    def asked(self, slate: Items, users: int) -> tuple[Items, int, int]:
+    def with_question(self, slate: Items, users: int) -> tuple[Items, int, int]:
         """A slate in the order in which to show it to a number of users, that number, and what to ask them."""
         ordered, question = self._questions.ask(
             slate, round(self.response_rate * users), self.posterior, self.noise
@@ -243,16 +243,11 @@ class SlatePlanner:
 
     # What a snapshot holds.
 
-    @property
-    def state(self) -> tuple[Ints, Floats]:
-        """Arrays of fixed size; restored in place."""
-        return self.since, self._leading
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays of no fixed size; the names are those of a format."""
         return self.posterior.arrays() | {"checks": self._checks}
 
-    def take(self, found: dict[str, NDArray[Any]]) -> None:
+    def take(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take out of `found` what `arrays` gave."""
-        self._checks = found.pop("checks")
-        self.posterior.take(found)
+        self._checks = arrays.pop("checks")
+        self.posterior.take(arrays)

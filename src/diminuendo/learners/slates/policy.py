@@ -17,24 +17,21 @@ Excludes   timing, and the memory of the process.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.entry import Shape
-from diminuendo.learners.base.feedback_window import Patient
+from diminuendo.learners.base.entry import Advice, Entry, Shape
 from diminuendo.learners.base.frame import LONGEST, Frame
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.menu import Chooser
-from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.setting import checked_prior
-from diminuendo.learners.health import Signal
 from diminuendo.learners.slates.blocks import (
     SlateBlock,
     no_block,
@@ -43,68 +40,43 @@ from diminuendo.learners.slates.blocks import (
     sensitivity_of,
     unpacked,
 )
-from diminuendo.learners.slates.builder import SlateBuilder
 from diminuendo.learners.slates.contexts.policy import GroupedSlatePolicy
 from diminuendo.learners.slates.menu import AssignedSlates
 from diminuendo.learners.slates.open_blocks import OpenBlock, blocks_as_arrays, blocks_from_arrays
-from diminuendo.learners.slates.planner import USERS_PER_SLATE, SlatePlanner, nobody_leads
-from diminuendo.learners.slates.questions import KnownBeforehand, Noise, Questions
+from diminuendo.learners.slates.planner import USERS_PER_SLATE, nobody_leads
+from diminuendo.learners.slates.question_policy import QuestionPolicy
+from diminuendo.learners.slates.questions import KnownBeforehand, Questions
 from diminuendo.learners.slates.rewards import new_signal, take_stock
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.sources import RandomSource
 from diminuendo.streams.contexts import Contexts, as_contexts
 from diminuendo.streams.users import Users
 from diminuendo.sums.private_counts import Counts, ExactCounts, PrivateCounts
-from diminuendo.types import Floats, Ints, Items
+from diminuendo.types import FeedbackKind, Floats, Ints, Items
+
+P = ParamSpec("P")
 
 
-class SlatePolicy(MenuPolicy):
-    """Plans blocks, assigns rounds to their slates, and publishes what users said; `asked` is what was asked for."""
+class SlatePolicy(QuestionPolicy):
+    """Plans blocks, assigns rounds to their slates, and publishes users' answers."""
 
-    purpose, remote_rounds = "one question to each user", True
-    signal: Signal
     proof = "docs/maths/counts.md, Theorem B2"
 
     def __init__(
-        self, frame: Frame, asked: Budget, counts: Counts, questions: Questions, known: KnownBeforehand
+        self, frame: Frame, budget: Budget, counts: Counts, questions: Questions, known: KnownBeforehand
     ) -> None:
-        if frame.horizon is None:
-            raise InvalidInput(f"{frame.name!r} plans for a number of rounds; give a horizon.")
-        self.frame, self.reader = frame, questions.reader
-        self.budget = asked if counts.noisy else None
-        self._epsilon = asked.epsilon
-        self._counts, self._questions, self._builder = counts, questions, SlateBuilder(known.items)
-        self.items, self._known = known.items, known
-        scales = {each: counts.scale(each) / counts.ticks for each in questions.sensitivities}
-        noise = Noise(float(counts.event.epsilon), scales, counts.noisy)
-        self.planner = SlatePlanner(
-            frame.n_items, frame.slots, frame.horizon, questions, noise,
-            ahead=frame.feedback_window.ahead, response_rate=frame.feedback_window.response_rate,
-            builder=self._builder, prior=known.prior,
-        )  # fmt: skip
+        super().__init__(frame, budget, counts, questions, known)
+        self.planner = self._planner()
         self.signal = new_signal(self.planner, known.horizon)
-        self._published: Floats | None = None  # what was published, and is not yet in the posterior
         self._blocks: list[OpenBlock] = []  # of which nothing is published yet; the last one is shown
         self._last: OpenBlock | None = None  # that was shown, published or not
+        self._leading = nobody_leads()  # of the last one
         nothing = np.zeros(0, dtype=np.int32)
         self._chooser = self._menu(no_block(frame.slots), nothing, 0, seen_before=False).chooser()
 
-    # What is promised.
-
-    @property
-    def events(self) -> Laplace | None:
-        """What the whole run costs one round: as much as one block, for none is in two."""
-        return self._counts.event if self._counts.noisy else None
-
     # Public: the open block, and which of its slates each round shows.
-
-    @property
-    def chooser(self) -> Chooser:
-        """Shows each round of the open block its slate."""
-        return self._chooser
 
     def _menu(self, block: SlateBlock, assigned: Items, first: int, *, seen_before: bool) -> AssignedSlates:
         frame = self.frame
@@ -114,29 +86,20 @@ class SlatePolicy(MenuPolicy):
             lists=self.items.lists_for_exclusions(), ranking=self.items.ranking(self.planner.posterior.appeals),
         )  # fmt: skip
 
-    def _show(self, block: SlateBlock, assigned: Items, first: int, *, seen_before: bool) -> None:
-        """Go on with this block, which began with round `first`."""
-        frame = self.frame
-        numbers = numbers_per_slate(block.questions, frame.slots)
+    def _show(
+        self, block: SlateBlock, assigned: Items, first: int, leading: Floats, *, seen_before: bool
+    ) -> None:
+        """Go on with this block, which began with round `first`; `leading`: of its leading slate (planner.py)."""
+        numbers = numbers_per_slate(block.questions, self.frame.slots)
         menu = self._menu(block, assigned, first, seen_before=seen_before)
         starts = np.concatenate([[0], np.cumsum(numbers)])
-        shown, chooser = OpenBlock(block, menu, starts, self.planner.leading), menu.chooser()
-        blocks, sensitivity = [*self._blocks, shown], np.repeat(sensitivity_of(block.questions), numbers)
-        with frame.guard.learning():  # each block has its cells
-            self._counts.open(sensitivity)
-            self._blocks, self._last, self._chooser = blocks, shown, chooser
+        with self.frame.guard.learning():  # each block has its cells
+            self._counts.open(np.repeat(sensitivity_of(block.questions), numbers))
+            self._last = OpenBlock(block, menu, starts, leading)
+            self._blocks.append(self._last)
+            self._leading[:], self._chooser = leading, menu.chooser()
 
     # Public: the items change.
-
-    def appear(self, items: Iterable[int]) -> None:
-        """These items are there from now on, and are tried from the next block on."""
-        self.items.appear(items, 0)
-        self._items_changed()
-
-    def retire(self, items: Iterable[int]) -> None:
-        """These items are not shown any more."""
-        self.items.retire(items, 0)
-        self._items_changed()
 
     def _items_changed(self) -> None:
         """The block that is shown ends now, if one of its slates has items that are gone, or lacks pinned ones."""
@@ -148,10 +111,10 @@ class SlatePolicy(MenuPolicy):
             menu = self._menu(block, assigned, first, seen_before=shown.menu.seen_before)
             self._last = self._blocks[-1] = shown._replace(block=block, menu=menu)
             self._chooser = menu.chooser()
-            if not len(assigned):  # it was shown to nobody
+            if not len(assigned):  # it was shown to no user
                 self._counts.forget(-1)
                 del self._blocks[-1]
-                self.planner.forget_leader()
+                self._leading[:] = nobody_leads()
             return
         ended = self._chooser.menu
         assert isinstance(ended, AssignedSlates)
@@ -165,10 +128,10 @@ class SlatePolicy(MenuPolicy):
 
     @property
     def remembers_from(self) -> int:
-        """The round from which on it remembers: before that tastes have changed, as published counts say."""
+        """The round from which on it remembers: before it there was drift, as published counts say."""
         return int(self.planner.since[0])
 
-    # The door: a block's counts are paid for, drawn once and durable before they are seen, and then forgotten.
+    # The privacy boundary: a block's counts are charged, drawn once and stored before they are seen, then forgotten.
 
     def due(self) -> bool:
         """Whether a block can be published, or there is none to be shown."""
@@ -186,13 +149,12 @@ class SlatePolicy(MenuPolicy):
         """Publish a block that is settled; where there is nothing to show, plan the next from what was published."""
         frame, settled = self.frame, self._is_settled(0)
         wanted = self._shown_out() and not self._is_settled(1)
-        if settled and self._published is None:
-            self._published = self._counts.release(frame.secret)
-        with frame.guard.lock:  # first: without coins nothing has happened yet
+        published = self._counts.release(frame.secret) if settled else None
+        with frame.guard.lock:  # first: if there is no randomness, nothing has happened yet
             word = int(frame.public.take(1)[0]) if wanted else 0
         with frame.guard.learning():
-            if self._published is not None:
-                self._take_in(self._published)
+            if published is not None:
+                self._take_in(published)
             if wanted:
                 rng = np.random.Generator(np.random.Philox(word))
                 if not self._known.horizon:
@@ -219,9 +181,9 @@ class SlatePolicy(MenuPolicy):
         with self.frame.guard.answers, self.frame.guard.lock:
             self._counts.forget()
             del self._blocks[0]
-            self._published = None
             if drifted:  # what is expected of blocks that are open is out of date
                 self._blocks = [each._replace(leading=nobody_leads()) for each in self._blocks]
+                self._leading[:] = nobody_leads()
 
     def _begin(self, block: SlateBlock, assigned: Items) -> None:
         """Keep this block and go on with it; or with another, if one was kept before a crash."""
@@ -231,31 +193,18 @@ class SlatePolicy(MenuPolicy):
             drawn.append(True)
             return mine
 
-        try:
-            kept = self._counts.planned(draw, self.frame.secret)
-            same = np.array_equal(kept, mine)
-            if not same:
-                self.planner.forget_leader()
-            block, assigned = unpacked(kept, self.frame.slots)
-            with self.frame.guard.answers, self.frame.guard.lock:
-                if not same and not self._builder.obeyed(block.slates):  # items have come or gone since
-                    self._counts.skip()
-                    return
-                self._show(block, assigned, self.frame.rounds, seen_before=not (drawn and same))
-        except BaseException:
-            self.planner.forget_leader()  # of a block that is not shown: a snapshot would take it for another's
-            raise
+        kept = self._counts.planned(draw, self.frame.secret)
+        same = np.array_equal(kept, mine)
+        leading = self.planner.leading if same else nobody_leads()
+        block, assigned = unpacked(kept, self.frame.slots)
+        with self.frame.guard.answers, self.frame.guard.lock:
+            if not same and not self._builder.obeyed(block.slates):  # items have come or gone since
+                self._counts.skip()
+                return
+            self._show(block, assigned, self.frame.rounds, leading, seen_before=not (drawn and same))
 
-    def fill(self, row: Items) -> bool:
-        """The leading slate of the last block; where none leads, its first; before there is a block, any items."""
-        if not self._shown_out():
-            return False
-        row[:] = self.filler()
-        self.leave_out(row[None, :], self.frame.coming[:1])
-        return True
-
-    def filler(self) -> Items:
-        """What is shown where no round of a block can be had."""
+    def filler(self, kind: int = 0) -> Items:
+        """The fallback slate, where no round of a block can be had."""
         last, builder = self._last, self._builder
         if last is None:
             return builder.any_slate()
@@ -264,13 +213,13 @@ class SlatePolicy(MenuPolicy):
     # Private: answers become ticks in the cells of the open block.
 
     def learn(self, place: int, answer: Any) -> None:
-        """Count her answer in the cells of her slate; if her block was published, she has said nothing.
+        """Count feedback in the cells of its slate; if the block was published, it is dropped.
 
-        Nor has she if she excludes something and was shown another slate: her place in the block is used up.
+        So it is if the user excludes items and was shown another slate: the place in the block is used up.
         """
         decisions, exclusions = self.frame.decisions, self.frame.exclusions
         number = decisions.round_at(place)
-        for lot, (block, menu, starts, _) in enumerate(self._blocks):
+        for histogram, (block, menu, starts, _) in enumerate(self._blocks):
             if 0 <= number - menu.first < len(menu.assigned):
                 slate = menu.assigned.item(number - menu.first)
                 if exclusions and (decisions.rows[place] != block.slates[slate]).any():
@@ -278,10 +227,10 @@ class SlatePolicy(MenuPolicy):
                 cell, ticks = self._questions.count_one(
                     block.questions.item(slate), starts.item(slate), answer
                 )
-                self._counts.add_one(cell, ticks, lot)
+                self._counts.add_one(cell, ticks, histogram)
 
     def replay(self, users: Users, slates: Items, done: int) -> int:
-        """To the end of the block, or until one can be published: everybody before is counted by then."""
+        """To the end of the block, or until one can be published: all users before are counted by then."""
         frame, shown = self.frame, self._blocks[-1]
         turn = frame.rounds - shown.menu.first
         next_release = frame.published_at(self._blocks[0].end) or shown.end
@@ -292,56 +241,34 @@ class SlatePolicy(MenuPolicy):
         if frame.exclusions:
             as_assigned = (slates[done:stop] == shown.block.slates[assigned]).all(axis=1)
             assigned, answers = assigned[as_assigned], answers[as_assigned]
-        self._count(assigned, answers)
+        places, ticks = self._questions.ticks_of(shown.block.questions[assigned], answers)
+        self._counts.add(shown.starts[assigned] + places, ticks)
         return stop
-
-    def _count(self, assigned: Items, answers: NDArray[Any]) -> None:
-        """Count answers of users who were assigned to these slates of the block that is shown."""
-        shown = self._blocks[-1]
-        questions, starts = shown.block.questions[assigned], shown.starts[assigned]
-        self._counts.add(*self._questions.count(questions, starts, answers))
 
     # What a snapshot holds. The names are those of a format.
 
-    def config(self) -> dict[str, Any]:
-        """The epsilon that was asked for, and what is known of items beforehand."""
-        return (
-            {"epsilon": self._epsilon}
-            | self._known.config()
-            | ({} if self._counts.noisy else {"private": False})
-        )
-
     def state(self) -> Any:
         """When learning began, and what the leading slate should earn."""
-        return self.planner.state
+        return self.planner.since, self._leading
 
     def extra(self) -> dict[str, NDArray[Any]]:
         """The open blocks, their assignments and cells, and what was learned from those before."""
-        if self._published is not None:
-            raise InvalidInput("A release is under way; call choose() again before a snapshot.")
         result = blocks_as_arrays(self._blocks, self.frame)
         result |= {f"counts.{name}": part for name, part in self._counts.arrays().items()}
         return result | self.planner.arrays() | self.items.changed() | {"health": self.signal.array}
 
-    def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+    def take_extra(self, extra: dict[str, NDArray[Any]]) -> None:
         """Go on with the open blocks."""
-        self.items.take_changed(found)
-        self.signal.take(found.pop("health", None))
-        self.planner.take(found)
-        counts = _snapshots.taken(found, "counts")
-        blocks = blocks_from_arrays(found, self.frame)
-        if found:
-            raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")
-        for block, assigned, first, leading in blocks:
-            self._show(block, assigned, first, seen_before=True)
-            if leading is not None:
-                self._blocks[-1] = self._blocks[-1]._replace(leading=leading)
+        self.items.take_changed(extra)
+        self.signal.take(extra.pop("health", None))
+        self.planner.take(extra)
+        counts, last = _snapshots.taken(extra, "counts"), self._leading.copy()
+        for block, assigned, first, leading in blocks_from_arrays(extra, self.frame):
+            self._show(block, assigned, first, last if leading is None else leading, seen_before=True)
         self._counts.take(counts)
 
     def restored(self) -> None:
-        """What stands in is made of the items there are."""
-        if self._blocks:
-            self._blocks[-1] = self._blocks[-1]._replace(leading=self.planner.leading)
+        """Fallback slates are made of the items there are."""
         self._items_changed()
 
 
@@ -353,44 +280,61 @@ def slate_learner(
     *,
     horizon: int | None,
     epsilon: float,
-    max_rounds_per_user: int,
     prior: Any,
     prior_users: int | None,
     ledger: Ledger | None,
-    rng: RandomSource | None,
-    feedback_window: Patient,
     contexts: Contexts | None,
     absent: Iterable[int],
     rules: SlateRules | None,
-    exclusions: bool,
-    noisy: bool,
+    private: bool,
+    **of_frame: Any,
 ) -> Learner:
-    """A learner that asks these questions; what it publishes has noise, or, not noisy, is as users said it."""
-    if ledger is not None and not noisy:
+    """A learner that asks these questions; what it publishes has noise, or, not private, is as users said it."""
+    if ledger is not None and not private:
         raise InvalidInput(f"{name!r} publishes what users said as it is; no ledger can pay for that.")
     frame = Frame(
-        name, n_items, slots, horizon=LONGEST if horizon is None else horizon,
-        max_rounds_per_user=max_rounds_per_user, ledger=ledger,
-        rng=rng, feedback_window=feedback_window,
-        contexts=as_contexts(contexts), exclusions=exclusions,
+        name, n_items, slots, horizon=LONGEST if horizon is None else horizon, ledger=ledger,
+        contexts=as_contexts(contexts), **of_frame,
     )  # fmt: skip
     items = ItemAvailability(frame.n_items, frame.slots, absent, as_rules(rules), exclusions=frame.exclusions)
     enough = math.ceil(USERS_PER_SLATE * (1 + 1 / epsilon)) if epsilon > 0 else 1
-    known = KnownBeforehand(
-        items, checked_prior(prior, prior_users, frame.n_items, otherwise=enough), horizon is not None
-    )
-    asked = Budget(epsilon, 0.0, frame.unit, "pure")
-    cost = asked.share()
+    before = checked_prior(prior, prior_users, frame.n_items, otherwise=enough)
+    known = KnownBeforehand(items, before, horizon is not None)
+    budget = Budget(epsilon, 0.0, frame.unit, "pure")
+    cost = budget.share()
     assert isinstance(cost, Laplace)
+    counts: Counts = ExactCounts(cost=cost, ticks=questions.ticks)
+    if private:
+        charged = Ledger(budget) if ledger is None else ledger
+        about = f"{frame.slots} of {frame.n_items} items, {horizon or 'any number of'} rounds, "
+        counts = PrivateCounts(cost=cost, ticks=questions.ticks, ledger=charged, name=name, about=about)
     policy = SlatePolicy if frame.contexts is None else GroupedSlatePolicy
-    if not noisy:
-        return Learner(policy(frame, asked, ExactCounts(cost=cost, ticks=questions.ticks), questions, known))
-    paid_on = Ledger(asked) if ledger is None else ledger
-    about = f"{frame.slots} of {frame.n_items} items, {horizon or 'any number of'} rounds, "
-    counts = PrivateCounts(cost=cost, ticks=questions.ticks, ledger=paid_on, name=name, about=about)
-    return Learner(policy(frame, asked, counts, questions, known))
+    return Learner(policy(frame, budget, counts, questions, known))
 
 
 def first_slate(epsilon: float) -> Shape:
     """The smallest world in which something is published: when the first slate was shown to enough users."""
     return 2, 1, math.ceil(USERS_PER_SLATE * (1 + 1 / epsilon)) + 1
+
+
+def slate_entry(
+    name: str, make: Callable[P, Learner], reads: frozenset[FeedbackKind], summary: str, when: str
+) -> Entry[P]:
+    """The entry of a recipe, with its variant without noise."""
+    title = name.replace("-", " ")
+    recipe: Callable[..., Learner] = make
+
+    def vary(private: bool) -> dict[str, Any]:
+        return {
+            "make": partial(recipe, private=False),
+            "summary": f"{title} without noise: what privacy costs; not private",
+            "advice": Advice("none", "-", "counts", f"as what {title} could learn without noise"),
+            "private": False,
+            "pure": False,
+            "audited_on": (),
+        }
+
+    return Entry(
+        name, make, reads=reads, summary=summary, slow=True, advice=Advice("(ε, 0)", "-", "counts", when),
+        pure=True, audited_on=(first_slate,), choices={"private": (True, False)}, vary=vary,
+    )  # fmt: skip

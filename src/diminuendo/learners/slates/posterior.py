@@ -168,21 +168,21 @@ class SlatePosterior:
             observations["given.others"] = np.array([given.centre, *given.width])
         return chain | draws | observations | {"n_sweeps": np.array([self._n_sweeps])}
 
-    def take(self, found: dict[str, Any]) -> None:
+    def take(self, arrays: dict[str, Any]) -> None:
         """Go on from what `arrays` gave."""
         self.forget()
         names = self.observations.arrays()
-        observations = {name: found.pop(f"observations.{name}") for name in names}
-        if "observations.unsure" in found:
-            observations["unsure"] = found.pop("observations.unsure")
+        observations = {name: arrays.pop(f"observations.{name}") for name in names}
+        if "observations.unsure" in arrays:
+            observations["unsure"] = arrays.pop("observations.unsure")
         self.observations.take(observations)
-        if "given.base" in found:
-            centre, *width = found.pop("given.others").tolist()
-            self._given = Prior(found.pop("given.base"), centre, (width[0], width[1]))
-        chain = ChainState(*(found.pop(f"chain.{name}") for name in ChainState._fields))
-        draws = Draws(*(found.pop(f"draws.{name}") for name in Draws._fields))
+        if "given.base" in arrays:
+            centre, *width = arrays.pop("given.others").tolist()
+            self._given = Prior(arrays.pop("given.base"), centre, (width[0], width[1]))
+        chain = ChainState(*(arrays.pop(f"chain.{name}") for name in ChainState._fields))
+        draws = Draws(*(arrays.pop(f"draws.{name}") for name in Draws._fields))
         self._chains = [ChainState(*parts) for parts in zip(*chain, strict=True)]
-        self._n_sweeps, self._held = int(found.pop("n_sweeps")[0]), len(draws.appeals)
+        self._n_sweeps, self._held = int(arrays.pop("n_sweeps")[0]), len(draws.appeals)
         appeals = self._draws.appeals
         appeals[self._places()] = draws.appeals
         self._draws = Draws(appeals, draws.overlaps)

@@ -91,12 +91,7 @@ class Questions(ABC):
 
     @abstractmethod
     def ticks_of(self, questions: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
-        """For each answer, by its question, to which of the cells of her slate it adds, and the ticks."""
-
-    def count(self, questions: Ints, starts: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
-        """The cells that answers add to, and the ticks; by each user's question, and the first cell of her slate."""
-        places, ticks = self.ticks_of(questions, answers)
-        return starts + places, ticks
+        """For each answer, by its question, to which of the cells of the slate it adds, and the ticks."""
 
     @abstractmethod
     def count_one(self, question: int, start: int, answer: Any) -> tuple[int, int]:

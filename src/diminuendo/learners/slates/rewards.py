@@ -34,7 +34,7 @@ def take_stock(
 
     `answers`: of each slate, how many are expected. `often`: how often each slate's numbers are published, and `hidden`
     whether with the noise of hidden cells. A slate of which less than the whole is asked should earn less; and so
-    should random slates: those that were planned before anything was published since tastes changed last, and
+    should random slates: those that were planned before anything was published since the last drift, and
     others that are known to be `at_random`.
     """
     slots, learned = frame.slots, signal.array[LEARNED]

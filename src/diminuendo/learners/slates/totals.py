@@ -12,17 +12,15 @@ Assumes    for learning: users much alike in the long run, with values that a fe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Rewards
 from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.slates.policy import first_slate, slate_learner
+from diminuendo.learners.slates.policy import slate_entry, slate_learner
 from diminuendo.learners.slates.posterior import SlatePosterior
 from diminuendo.learners.slates.questions import Noise, Questions
 from diminuendo.offline.rules import SlateRules
@@ -34,7 +32,7 @@ from diminuendo.types import Ints, Items
 
 
 class Totals(Questions):
-    """Everybody is asked what her slate is worth to her."""
+    """Each user is asked what their slate is worth to them."""
 
     reader = Rewards()
     ticks = 1 << 10
@@ -155,31 +153,14 @@ def slate_totals(
         max_rounds_per_user=max_rounds_per_user, prior=prior,
         prior_users=prior_users, ledger=ledger,
         rng=rng, feedback_window=feedback_window, contexts=contexts, absent=absent, rules=rules,
-        exclusions=exclusions, noisy=private,
+        exclusions=exclusions, private=private,
     )  # fmt: skip
 
 
-def _open(private: bool) -> dict[str, Any]:
-    """The entry without noise."""
-    return {
-        "make": partial(slate_totals, private=False),
-        "summary": "slate totals without noise: what privacy costs; not private",
-        "advice": Advice("none", "-", "counts", "as what slate totals could learn without noise"),
-        "private": False,
-        "pure": False,
-        "audited_on": (),
-    }
-
-
-SlateTotals = Entry(
+SlateTotals = slate_entry(
     "slate-totals",
     slate_totals,
-    reads=Rewards.kinds,
-    summary="one noisy total per slate, and beliefs about items; bandit; private, delta = 0",
-    slow=True,
-    advice=Advice("(ε, 0)", "-", "counts", "first, with one reward per slate"),
-    pure=True,
-    audited_on=(first_slate,),
-    choices={"private": (True, False)},
-    vary=_open,
+    Rewards.kinds,
+    "one noisy total per slate, and posteriors about items; bandit; private, delta = 0",
+    "first, with one reward per slate",
 )

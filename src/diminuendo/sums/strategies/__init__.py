@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from diminuendo.sums.strategies.base import Independent, Strategy
-from diminuendo.sums.strategies.blt import Blt
 from diminuendo.sums.strategies.toeplitz import SqrtToeplitz
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    strategy.name: strategy for strategy in (Independent, SqrtToeplitz, Blt)
-}
+STRATEGIES: dict[str, type[Strategy]] = {strategy.name: strategy for strategy in (Independent, SqrtToeplitz)}
 """Every strategy by the name users type."""

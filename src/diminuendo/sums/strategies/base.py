@@ -2,8 +2,9 @@ r"""What a strategy is: which combinations of batch sums are released, and how r
 
 A sum is released in batches. After batch b a strategy releases whole-number combinations of the batches so far, with
 fresh noise on each; since it is fixed beforehand which combinations, one user's batch enters all of them with known
-weights, and what she can change in total is her contribution times the norm of those weights (docs/maths/sums.md,
-Theorem S1). Decoding, from what was released to an estimate of the running sum, is in floats: it costs nothing.
+weights, and what one user can change in total is their contribution times the norm of those weights
+(docs/maths/sums.md, Theorem S1). Decoding, from what was released to an estimate of the running sum, is in floats: it
+costs nothing.
 """
 
 from __future__ import annotations

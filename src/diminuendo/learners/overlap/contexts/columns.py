@@ -4,7 +4,7 @@ Evidence decides how much of the budget the next release spends on telling value
 them at all (the *gate*):
 
     tau^2    how much rates of values differ from the whole, in proportion to it, beyond noise and chance; and its error
-    gain     what the best items of each value are believed to earn more than the best items of everybody
+    gain     what the best items of each value are believed to earn more than the best items of all users
     weight   the larger of (sqrt(tau^2 - 2 errors) - .3) / .3 and (gain - .01) / .04, from 0 to 1; 0: the gate is closed
     useless  sqrt(tau^2 + 2 errors) < .3: looked at long enough, and nothing there
 """
@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from diminuendo._numba import kernel
-from diminuendo.learners.overlap.belief import Belief
-from diminuendo.learners.overlap.contexts.shrink import N_CASES, Cells, begin_common, believed, fit
+from diminuendo.learners.overlap.contexts.shrink import Cells, begin_common, cell_posterior, fit
+from diminuendo.learners.overlap.posterior import Posterior
 from diminuendo.learners.overlap.running_means import Measured
 from diminuendo.types import Floats
 
@@ -53,7 +53,7 @@ class ColumnMeans:
     def __init__(self, size: int, n_items: int, *, symmetric: bool = False) -> None:
         self._symmetric = symmetric
         self._sums: Floats = np.zeros((size, n_items))  # each times its precision
-        self._precisions: Floats = np.zeros(n_items)  # for a value that everybody has
+        self._precisions: Floats = np.zeros(n_items)  # for a value that all users have
         self._shares: Floats = np.zeros(
             size + 1
         )  # of users, each times its precision; and, last, all precisions
@@ -69,17 +69,17 @@ class ColumnMeans:
         """As the last release left it."""
         return Evidence(float(self._evidence[0]), bool(self._evidence[1]))
 
-    def with_cells(self, found: Measured, shares: Floats) -> ColumnMeans:
+    def with_cells(self, measured: Measured, shares: Floats) -> ColumnMeans:
         """These means with one more release, in which each value had this share of users. Changes nothing."""
-        made = ColumnMeans(*self._sums.shape, symmetric=self._symmetric)
-        factor = found.units / found.sigma**2
-        precision = found.units * factor
-        made._sums[:] = self._sums + factor * found.sums
-        made._precisions[:] = self._precisions + precision
+        updated = ColumnMeans(*self._sums.shape, symmetric=self._symmetric)
+        factor = measured.units / measured.sigma**2
+        precision = measured.units * factor
+        updated._sums[:] = self._sums + factor * measured.sums
+        updated._precisions[:] = self._precisions + precision
         weight = float(precision.mean())
-        made._shares[:] = self._shares + weight * np.append(shares, 1.0)
-        made.common[:], made._evidence[:] = self.common, self._evidence
-        return made
+        updated._shares[:] = self._shares + weight * np.append(shares, 1.0)
+        updated.common[:], updated._evidence[:] = self.common, self._evidence
+        return updated
 
     def take(self, other: ColumnMeans, view: ColumnView | None) -> None:
         """Go on with other means, and with what is believed by them."""
@@ -96,7 +96,7 @@ class ColumnMeans:
     def look(
         self,
         centres: Floats,
-        whole: Belief,
+        whole: Posterior,
         users: float,
         slots: int,
         shares: Floats,
@@ -107,7 +107,7 @@ class ColumnMeans:
         """What is believed of the values beside `centres`, what is believed without them.
 
         `users`: how many are remembered; `shares` of them have each value, if it is at least `surely`: below that it
-        is not known whether there is anybody. `opens`: whether slates may differ by now.
+        is not known whether there is any user. `opens`: whether slates may differ by now.
         """
         m = np.maximum(whole.mean, 0.0)
         top = max(float(m.max()), 1e-9)
@@ -136,7 +136,7 @@ class ColumnMeans:
         low, high = _spread(cells, m) if opens else (0.0, np.inf)
         weight = 0.0
         if low > 0:
-            mean, variance = believed(cells, common)
+            mean, variance = cell_posterior(cells, common)
             deviations = mean - cells.centres
             gain = _gain(cells.centres + deviations, m, shares, slots)
             weight = max(_between((low - SPREAD) / SPREAD), _between((gain - WORTH) / FULLY))
@@ -146,21 +146,10 @@ class ColumnMeans:
         return ColumnView(deviations, variance, evidence, common)
 
     def forget(self) -> None:
-        """Tastes have changed: what was published before does not count any more."""
+        """After drift: what was published before does not count any more."""
         for part in (self._sums, self._precisions, self._shares, self._evidence):
             part[:] = 0.0
         self.common[:] = begin_common()
-
-    def sound(self) -> bool:
-        """Whether these numbers, as read from a snapshot, can have come about."""
-        return bool(
-            (self._precisions >= 0).all()
-            and all(np.isfinite(part).all() for part in (self._precisions, self._sums, self._shares))
-            and self._shares[-1] >= 0
-            and (self.common > 0).all()
-            and len(self.common) == N_CASES
-            and 0 <= self._evidence[0] <= 1
-        )
 
 
 @kernel
@@ -204,7 +193,7 @@ def _spread(cells: Cells, m: Floats) -> tuple[float, float]:
 
 
 def _gain(mine: Floats, m: Floats, shares: Floats, slots: int) -> float:
-    """What the best items of each value are believed to earn more than the best items of everybody."""
+    """What the best items of each value are believed to earn more than the best items of all users."""
     k = min(slots, mine.shape[1])
     top = np.argsort(-m, kind="stable")[:k]
     own = np.partition(mine, mine.shape[1] - k, axis=1)[:, -k:].sum(axis=1)

@@ -63,8 +63,8 @@ class TypeCounts:
     def users_in(self, batch: int, response_rate: float, users: float) -> Floats:
         """How many users of each type answer in a batch, of `users` in all. Of private contexts: as was published."""
         if not self.contexts.private:
-            came: Floats = self._by_type[batch].astype(np.float64)
-            return response_rate * came
+            arrived: Floats = self._by_type[batch].astype(np.float64)
+            return response_rate * arrived
         return users * self._published_types()
 
     def _published_types(self) -> Floats:
@@ -81,19 +81,19 @@ class TypeCounts:
         return self.type_shares(since.astype(np.int64), 1.0, max(1.0, users))
 
     def forget(self) -> None:
-        """Tastes have changed, and perhaps who comes: what was published before does not count any more."""
+        """After drift, perhaps other users arrive: what was published before does not count any more."""
         for part in self._published:
             part[:] = 0.0
 
-    def with_counts(self, found: Callable[[int], tuple[Floats, float] | None]) -> TypeCounts:
+    def with_counts(self, released: Callable[[int], tuple[Floats, float] | None]) -> TypeCounts:
         """These with what a release says of each column: shares, and the deviation of their noise. Changes nothing."""
-        made = copy.copy(self)
-        made._published = tuple(part.copy() for part in self._published)
+        updated = copy.copy(self)
+        updated._published = tuple(part.copy() for part in self._published)
         for column in range(len(self.contexts.columns)):
-            counted = found(column)
+            counted = released(column)
             if counted is not None:
-                made.publish(column, *counted)
-        return made
+                updated.publish(column, *counted)
+        return updated
 
     def value_shares(self, column: int, type_shares: Floats) -> Floats:
         """The shares of the values of one column, by those of types."""
@@ -107,9 +107,9 @@ class TypeCounts:
         """The types that may have a slate of their own: all, where contexts are private; else those that came."""
         if self.contexts.private:
             return np.arange(self.contexts.n_types)
-        came = self._by_type.sum(axis=0) > 0
-        came[0] = True
-        return np.flatnonzero(came)
+        arrived = self._by_type.sum(axis=0) > 0
+        arrived[0] = True
+        return np.flatnonzero(arrived)
 
     def together(self, column: int, other: int, type_shares: Floats) -> Floats:
         """(values of one, values of the other): which share of users with a value has each value of another column."""
@@ -118,9 +118,3 @@ class TypeCounts:
         result = np.zeros((self.contexts.sizes[column], self.contexts.sizes[other]))
         np.add.at(result, (mine[both], others[both]), type_shares[both])
         return result / np.maximum(self.value_shares(column, type_shares), 1e-12)[:, None]
-
-    def sound(self) -> bool:
-        """Whether these numbers, as read from a snapshot, can have come about."""
-        return bool((self._by_type >= 0).all()) and all(
-            bool(np.isfinite(part).all() and (part[-1] >= 0).all()) for part in self._published if len(part)
-        )

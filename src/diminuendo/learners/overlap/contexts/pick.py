@@ -1,40 +1,32 @@
 r"""Slates for all types at once: chains that are shared as long as types agree.
 
-Types with the same set so far are a *group*. In each step a type takes its own best item where that is more than MARGIN
-better for it than the best item of its group; near ties do not split groups. A question is a set and the item that
-joins it, whoever is asked it: as long as types agree, rows have everybody's strength. What a row says of a group is
-passed on to its types: each loses the same share of each item, since how items overlap is a property of the items.
+Types with the same set so far are a *group*. In each step a type takes its own best item where that is more than
+MARGIN better for it than the best item of its group; near ties do not split groups. A question is a set and the item
+that joins it, whichever users are asked it: as long as types agree, rows have the strength of all users. What a row
+says of a group is passed on to its types: each loses the same share of each item, since how items overlap is a
+property of the items.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from diminuendo._numba import kernel
 from diminuendo.learners.base.items import ItemAvailability
-from diminuendo.learners.overlap.belief import Belief
-from diminuendo.learners.overlap.focus import ranks
-from diminuendo.learners.overlap.pick import Questions, SlatePicker
+from diminuendo.learners.overlap.pick import SlatePicker
+from diminuendo.learners.overlap.posterior import Posterior
+from diminuendo.learners.overlap.query_weights import ranks
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
-from diminuendo.sums.chains.sets_by_type import no_items
+from diminuendo.learners.overlap.stored import StoredQuestions
+from diminuendo.sums.greedy_queries.release import no_items
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 MARGIN = 0.1
 """By which share an item must be better for a type than what its group takes."""
-STAND_INS = 16
+BACKFILL = 16
 """How many items are ranked behind each slate, for where some of it may not be shown."""
-
-
-class TypedQuestions(Questions, Protocol):
-    """One release of chains, one for everybody or one for each type. None: it cannot be had."""
-
-    def row_by_type(self, items: Ints) -> tuple[Ints, Measured] | None:
-        """The question of each type, and what was published for each question, as these items join."""
-
-    def rest_by_type(self) -> tuple[Ints, Measured] | None:
-        """The number of each type's set, and what is left for the users of each set."""
 
 
 class TypedSlates(NamedTuple):
@@ -47,7 +39,7 @@ class TypedSlates(NamedTuple):
     gains: Floats
     """(types, items): what each item would add, as is believed."""
     backfill: Items
-    """(types, STAND_INS): the best of the others, -1 where there are fewer."""
+    """(types, BACKFILL): the best of the others, -1 where there are fewer."""
     places: Floats
     """The best rank of each item in any group and any step."""
     published: list[tuple[RunningMeans, list[int], Measured]]
@@ -62,15 +54,15 @@ class _Types:
         self.mean, self.variance = mean, variance
         self.sets = no_items(len(present))
 
-    def mixed(self, group: Ints, many: int) -> Belief:
+    def mixed(self, group: Ints, many: int) -> Posterior:
         """What is believed of each group, (groups, items): the mean over its types."""
         shares = self.weights / np.bincount(group, self.weights, many)[group]
         size = many, self.mean.shape[1]
-        result = Belief(np.zeros(size), np.zeros(size))
+        result = Posterior(np.zeros(size), np.zeros(size))
         _mix(self.mean, self.variance, group, shares, *result)
         return result
 
-    def follow(self, group: Ints, before: Belief, after: Belief) -> None:
+    def follow(self, group: Ints, before: Posterior, after: Posterior) -> None:
         """Each type changes as its group did: by the same factor; or, where that is large, by the same difference."""
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(before.mean > 1e-12, after.mean / before.mean, 0.0)
@@ -117,10 +109,10 @@ def _follow(
 def pick_by_type(
     items: ItemAvailability,
     picker: SlatePicker,
-    asked: TypedQuestions,
+    release: StoredQuestions,
     present: Ints,
     shares: Floats,
-    belief: Belief,
+    posterior: Posterior,
 ) -> TypedSlates:
     """The slates of all types, greedy on what is believed with these answers.
 
@@ -128,7 +120,7 @@ def pick_by_type(
     users, of all types.
     """
     n_types, slots = len(shares), items.slots
-    types = _Types(n_types, present, shares[present] + 1e-9, belief.mean, belief.variance)
+    types = _Types(n_types, present, shares[present] + 1e-9, posterior.mean, posterior.variance)
     slates = np.full((len(present), slots), EMPTY_SLOT, dtype=np.int32)
     published: list[tuple[RunningMeans, list[int], Measured]] = []
     may = items.available
@@ -136,12 +128,12 @@ def pick_by_type(
     for left in range(slots, 0, -1):
         group, sets = types.sets
         if left == 1:
-            result = asked.rest_by_type()
+            result = release.residual_by_type()
             before = types.mixed(group, len(sets))
             keys = [sorted(each) for each in sets]
             part = None if result is None else _of_questions(result, present, group, len(sets), shares)
-            mean, deviation = _means(picker.rests, keys, part, published)
-            types.follow(group, before, before.see(mean, deviation))
+            mean, deviation = _means(picker.residuals, keys, part, published)
+            types.follow(group, before, before.condition_on_gains(mean, deviation))
         whole = types.mixed(group, len(sets))
         for number, each in enumerate(sets):
             among = may.copy()
@@ -154,7 +146,7 @@ def pick_by_type(
             break
         by_type = np.full(n_types, EMPTY_SLOT, dtype=np.int64)
         by_type[present] = chosen
-        result = asked.row_by_type(by_type)
+        result = release.losses_by_type(by_type)
         # Groups anew: those of one question are of one set now, but one set may come of several questions.
         question, keyed = types.sets.joining(chosen)
         types.sets = types.sets.joined_by(chosen)
@@ -162,38 +154,42 @@ def pick_by_type(
         keys = [[*sorted(each), item] for each, item in keyed]
         part = None if result is None else _of_questions(result, present, question, len(keyed), shares)
         mean, deviation = _means(picker.rows, keys, part, published)
-        lost = Belief(before.mean.ravel(), before.variance.ravel()).lose(mean.ravel(), deviation.ravel())
-        types.follow(
-            question, before, Belief(lost.mean.reshape(mean.shape), lost.variance.reshape(mean.shape))
+        lost = Posterior(before.mean.ravel(), before.variance.ravel()).condition_on_losses(
+            mean.ravel(), deviation.ravel()
         )
-    backfill = _stand_ins(items, slates, types.mean)
+        types.follow(
+            question, before, Posterior(lost.mean.reshape(mean.shape), lost.variance.reshape(mean.shape))
+        )
+    backfill = _backfill(items, slates, types.mean)
     return TypedSlates(present, slates, types.mean, backfill, places, published)
 
 
 def _of_questions(
-    found: tuple[Ints, Measured], present: Ints, question: Ints, many: int, shares: Floats
+    published: tuple[Ints, Measured], present: Ints, question: Ints, many: int, shares: Floats
 ) -> list[Measured]:
     """What was published for each of our questions, with the share of users who were asked it."""
-    whose, measured = found
-    asked = np.bincount(np.maximum(whose, 0), np.where(whose >= 0, shares, 0.0), len(measured.sums))
+    whose, measured = published
+    exposed = np.bincount(np.maximum(whose, 0), np.where(whose >= 0, shares, 0.0), len(measured.sums))
     theirs = np.full(many, -1, dtype=np.int64)
     theirs[question] = whose[present]
-    return [Measured(measured.sums[place], measured.units * asked[place], measured.sigma) for place in theirs]
+    return [
+        Measured(measured.sums[place], measured.units * exposed[place], measured.sigma) for place in theirs
+    ]
 
 
 def _means(
     means: RunningMeans,
     keys: list[list[int]],
-    found: list[Measured] | None,
+    measurements: list[Measured] | None,
     published: list[tuple[RunningMeans, list[int], Measured]],
 ) -> tuple[Floats, Floats]:
     """(questions, items): means over releases, with what was found now, and their deviations."""
-    if found is not None:
-        published += [(means, key, measured) for key, measured in zip(keys, found, strict=True)]
-    return means.would_be_each(keys, found)
+    if measurements is not None:
+        published += [(means, key, measured) for key, measured in zip(keys, measurements, strict=True)]
+    return means.preview_each(keys, measurements)
 
 
-def _chosen(items: ItemAvailability, slates: Items, types: _Types, group: Ints, whole: Belief) -> Ints:
+def _chosen(items: ItemAvailability, slates: Items, types: _Types, group: Ints, whole: Posterior) -> Ints:
     """The next item of each type, put into its slate."""
     first = np.unique(group, return_index=True)[1]  # a type of each group: they have the same set
     common = items.pick_each(whole.mean, slates[first])[group]
@@ -208,11 +204,11 @@ def _chosen(items: ItemAvailability, slates: Items, types: _Types, group: Ints, 
     return chosen
 
 
-def _stand_ins(items: ItemAvailability, slates: Items, gains: Floats) -> Items:
+def _backfill(items: ItemAvailability, slates: Items, gains: Floats) -> Items:
     worth = np.where(items.available, gains, -np.inf)
     rows, slots = np.nonzero(slates != EMPTY_SLOT)
     worth[rows, slates[rows, slots]] = -np.inf
-    result = np.full((len(slates), STAND_INS), EMPTY_SLOT, dtype=np.int32)
+    result = np.full((len(slates), BACKFILL), EMPTY_SLOT, dtype=np.int32)
     _best(worth, result)
     return result
 

@@ -1,4 +1,4 @@
-r"""How the cost of a release is shared out between everybody, the values of columns, and rows; by what was published.
+r"""How the cost of a release is shared out between all users, the values of columns, and rows; by what was published.
 
 Until a column's gate opens it gets a small share, and only once the whole is known well enough to be compared with:
 
@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from diminuendo.learners.overlap.contexts.columns import Evidence
-from diminuendo.sums.chains.cells import SharedFocus
-from diminuendo.sums.chains.focus import SHARES
+from diminuendo.sums.greedy_queries.cells import SharedQueryWeights
+from diminuendo.sums.greedy_queries.query_weights import SHARES
 from diminuendo.types import Ints
 
 TRIAL, USELESS = 0.3, 0.03
@@ -45,25 +45,25 @@ def trial_shares(
 
 
 def open_sizes(evidence: Sequence[Evidence], sizes: Sequence[float], users: float) -> float:
-    """How many users a slate is made for: everybody, or, as far as gates are open, those of a segment."""
+    """How many users a slate is made for: all users, or, as far as gates are open, those of a segment."""
     weight, size = max((result.weight, -size) for result, size in zip(evidence, sizes, strict=True))
     return max(1.0, (1 - weight) * users + weight * -size)  # by noisy counts a segment may seem empty
 
 
-def shared_focus(
+def shared_query_weights(
     weights: Ints,
     evidence: Sequence[Evidence],
     trial: Sequence[float],
     *,
-    singles: float,
+    singletons: float,
     private: bool,
-    around: bool,
-) -> SharedFocus:
+    swap: bool,
+) -> SharedQueryWeights:
     """The shares of one release; `singles`: which share would go into singles if there were no contexts."""
     open_weight = max(result.weight for result in evidence)
     total = sum(result.weight for result in evidence)
     looked = (1 - open_weight) * sum(trial)
-    rows = (1 - singles) * (1 - ROWS_GIVE * open_weight - looked)
+    rows = (1 - singletons) * (1 - ROWS_GIVE * open_weight - looked)
     cells = [
         (1 - open_weight) * share
         + (SEGMENTS_TAKE * open_weight * (1 - rows - looked) * result.weight / total if total else 0.0)
@@ -76,7 +76,7 @@ def shared_focus(
     )
     counts = tuple(int(SHARES * COUNTS / len(cells)) if private else 0 for _ in cells)
     left = SHARES - sum(each) - sum(counts)
-    if around:
-        return SharedFocus(weights, 0, left, each, counts)
+    if swap:
+        return SharedQueryWeights(weights, 0, left, each, counts)
     others = max(1, min(left - 1, round(part * rows)))
-    return SharedFocus(weights, left - others, others, each, counts)
+    return SharedQueryWeights(weights, left - others, others, each, counts)

@@ -1,12 +1,12 @@
 r"""What is believed of the cells of a column: the whole, and as much of a deviation from it as the numbers bear out.
 
 Each cell (value g, item a) has a measured rate z with variance V: noise, and chance in who came. Without contexts it
-would be the rate of everybody, `centre`, which is itself known with variance v only. What it really is is one of
+would be the rate of all users, `centre`, which is itself known with variance v only. What it really is is one of
 
     c centre + deviation of variance r^2 m_a max(m) + q^2
 
 where c is 1 (it deviates from the whole) or 0 (it has nothing to do with it: some want nothing of what all others
-want), and m_a is what item a is worth to everybody. How common each case is is fitted to all cells of the column
+want), and m_a is what item a is worth to all users. How common each case is is fitted to all cells of the column
 together, by expectation maximisation that begins with "no deviation": deviations must earn their place, or the best of
 many noisy numbers would always look like one. All of it is computed from what was published.
 """
@@ -84,7 +84,7 @@ def fit(cells: Cells, common: Floats) -> Floats:
     return result
 
 
-def believed(cells: Cells, common: Floats) -> tuple[Floats, Floats]:
+def cell_posterior(cells: Cells, common: Floats) -> tuple[Floats, Floats]:
     """(values, items): means and variances of what cells really are."""
     mean, variance = np.empty_like(cells.rates), np.empty_like(cells.rates)
     likely = np.flatnonzero(common > RARE)

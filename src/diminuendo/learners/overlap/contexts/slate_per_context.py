@@ -1,35 +1,34 @@
 r"""One slate for each type of users: what is shown between releases, and what the next release asks.
 
-Two levels of singles are published: of everybody, and of each value of each column (columns.py). What is believed of a
-type is the whole, and for each column whose gate is open the deviation of its value; several columns add up, each
-compared with what those before it say (backfitting). Chains are shared as long as types agree (pick.py). While all
-gates are closed everybody is shown the same slate, and releases may ask around it as they do without contexts.
+Two levels of singleton values are published: of all users, and of each value of each column (columns.py). What is
+believed of a type is the whole, and for each column whose gate is open the deviation of its value; several columns
+add up, each compared with what those before it say (backfitting). Chains are shared as long as types agree (pick.py).
+While all gates are closed all users are shown the same slate, and releases may make swap queries as they do without
+contexts.
 
 All of it is public: it is made of what was published, and, where contexts are public, of how many users have each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.menu import Menu, SlateByType
-from diminuendo.learners.overlap.belief import Belief, of_singles
 from diminuendo.learners.overlap.contexts.columns import ColumnMeans, ColumnView
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
-from diminuendo.learners.overlap.contexts.pick import STAND_INS, TypedQuestions, TypedSlates, pick_by_type
-from diminuendo.learners.overlap.contexts.shares import open_sizes, shared_focus, trial_shares
-from diminuendo.learners.overlap.focus import Standing, singles_share
-from diminuendo.learners.overlap.global_slate import GlobalSlate, Occasion
-from diminuendo.learners.overlap.pick import Around, Picked
+from diminuendo.learners.overlap.contexts.pick import BACKFILL, TypedSlates, pick_by_type
+from diminuendo.learners.overlap.contexts.shares import open_sizes, shared_query_weights, trial_shares
+from diminuendo.learners.overlap.global_slate import GlobalSlate, ReleaseContext
+from diminuendo.learners.overlap.pick import Picked
+from diminuendo.learners.overlap.posterior import Posterior, from_singletons
+from diminuendo.learners.overlap.query_weights import Standing, singletons_share
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
 from diminuendo.learners.overlap.schedule import OverlapPlan
-from diminuendo.learners.overlap.stored import UsersMemory
+from diminuendo.learners.overlap.stored import ReleasedCells, StoredQuestions, StoredSwap, UsersMemory
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 KNOWN = 3.0
@@ -37,20 +36,7 @@ KNOWN = 3.0
 OPENS_AFTER = 10.0
 """Slates may differ after OPENS_AFTER nu of users."""
 SURE = 2.0
-"""Whether anybody has a value is known if its share is more than SURE deviations of the noise in it."""
-
-
-class PublishedCells(Protocol):
-    """What one release says of the values of columns."""
-
-    def cells(self, column: int) -> Measured | None:
-        """(values, items) sums; None where the column has no share."""
-
-    def counts(self, column: int) -> tuple[Floats, float] | None:
-        """Of private contexts: shares of users by value, and the deviation of their noise."""
-
-    def type_shares(self, counts: TypeCounts) -> Floats:
-        """Which share of the users who answer is of each type, as far as it may be known by these counts."""
+"""Whether any user has a value is known if its share is more than SURE deviations of the noise in it."""
 
 
 class Looked(NamedTuple):
@@ -62,7 +48,7 @@ class Looked(NamedTuple):
     shares: Floats
     """Of users, by type."""
     published: list[tuple[RunningMeans, list[int], Measured]]
-    """Sums over all values of a column: one more measurement of everybody."""
+    """Sums over all values of a column: one more measurement of all users."""
 
 
 class Chosen(NamedTuple):
@@ -70,7 +56,7 @@ class Chosen(NamedTuple):
 
     looked: Looked
     common: Picked
-    """What it gave for everybody together."""
+    """What it gave for all users together."""
     by_type: TypedSlates | None
     """The slates of types, where they differ."""
     known: float
@@ -97,7 +83,7 @@ class SlatePerContext:
         )
         self._known: Floats = np.zeros(1)
         self.slates: Items = np.tile(common.slate, (contexts.n_types, 1))
-        self.backfill: Items = np.full((contexts.n_types, STAND_INS), EMPTY_SLOT, dtype=np.int32)
+        self.backfill: Items = np.full((contexts.n_types, BACKFILL), EMPTY_SLOT, dtype=np.int32)
 
     def __repr__(self) -> str:
         return f"<SlatePerContext: {len(np.unique(self.slates, axis=0))} slates>"
@@ -115,9 +101,9 @@ class SlatePerContext:
 
     # A release.
 
-    def begin(self, occasion: Occasion) -> Callable[[], Chosen]:
-        """A chain for each type, or, where all are shown the same, perhaps around that slate; with cells."""
-        number, first, users, *_ = occasion
+    def release(self, context: ReleaseContext) -> Chosen:
+        """Charge and draw a query sequence for each type, or a swap query where all see one slate; with cells."""
+        number, first, users, *_ = context
         evidence = [column.evidence for column in self.columns]
         shares = self._counts.shares_since(first, number, users)
         sizes = [
@@ -125,45 +111,48 @@ class SlatePerContext:
             for column in range(len(self.columns))
         ]
         trial = trial_shares(evidence, float(self._known[0]), sizes, self._plan.nu)
-        focus, private = self.common.focus, self._counts.contexts.private
-        before, same = self._memory.asked_around(number), all(each.weight == 0 for each in evidence)
-        if before if before is not None else same and self.common.settled(occasion):
-            weights = focus.of_around(users).weights
-            shared = shared_focus(weights, evidence, trial, singles=0.5, private=private, around=True)
-            asked, cells = self._memory.begin_around_by_type(number, first, self.common.slate, shared)
-            return partial(self._around, asked, cells, occasion)
-        singles = singles_share(focus.wishes, self._plan.nu, open_sizes(evidence, sizes, users))
-        weights = focus.weights.copy()
-        shared = shared_focus(weights, evidence, trial, singles=singles, private=private, around=False)
+        query_weights, private = self.common.query_weights, self._counts.contexts.private
+        before, same = self._memory.was_swap(number), all(each.weight == 0 for each in evidence)
+        if before if before is not None else same and self.common.settled(context):
+            weights = query_weights.for_swap(users).weights
+            shared = shared_query_weights(
+                weights, evidence, trial, singletons=0.5, private=private, swap=True
+            )
+            queries, cells = self._memory.begin_swap_by_type(number, first, self.common.slate, shared)
+            return self._swap(queries, cells, context)
+        singletons = singletons_share(query_weights.wishes, self._plan.nu, open_sizes(evidence, sizes, users))
+        weights = query_weights.weights.copy()
+        shared = shared_query_weights(
+            weights, evidence, trial, singletons=singletons, private=private, swap=False
+        )
         questions, cells = self._memory.begin_by_type(number, first, shared)
-        return partial(self._chains, questions, cells, occasion)
+        return self._sequences(questions, cells, context)
 
-    def _around(self, asked: Around, cells: PublishedCells, occasion: Occasion) -> Chosen:
-        looked, _ = self._look(cells, None, occasion)
-        return Chosen(looked, self.common.picker.improved(asked), None, float(self._known[0]))
+    def _swap(self, queries: StoredSwap, cells: ReleasedCells, context: ReleaseContext) -> Chosen:
+        looked, _ = self._look(cells, None, context)
+        return Chosen(looked, self.common.picker.improved(queries), None, float(self._known[0]))
 
-    def _chains(self, asked: TypedQuestions, cells: PublishedCells, occasion: Occasion) -> Chosen:
-        asked.begin()
-        singles = asked.singles()
-        looked, (whole, known) = self._look(cells, singles, occasion)
+    def _sequences(self, queries: StoredQuestions, cells: ReleasedCells, context: ReleaseContext) -> Chosen:
+        singletons = queries.singletons()
+        looked, (whole, known) = self._look(cells, singletons, context)
         if all(view.evidence.weight == 0 for view in looked.views):
-            return Chosen(looked, self.common.picker.slate(asked), None, known)
+            return Chosen(looked, self.common.picker.slate(queries), None, known)
         present, picker = self._counts.present(), self.common.picker
-        mean, variance = self._believed(looked.views, whole, present)
-        result = pick_by_type(self._items, picker, asked, present, looked.shares, Belief(mean, variance))
+        mean, variance = self._type_posteriors(looked.views, whole, present)
+        result = pick_by_type(self._items, picker, queries, present, looked.shares, Posterior(mean, variance))
         wanted = np.maximum(whole.mean, 0.0) + np.sqrt(whole.variance)
         standing = _standing(
-            result.places, wanted, result.slates, float(picker.worth.would_be([0], singles)[0].sum())
+            result.places, wanted, result.slates, float(picker.worth.preview([0], singletons)[0].sum())
         )
-        new = [(picker.worth, [0], singles), *result.published]
+        new = [(picker.worth, [0], singletons), *result.published]
         nobody = int(np.flatnonzero(present == 0)[0])
         common = Picked(result.slates[nobody], [], result.gains[nobody], new, standing)
         return Chosen(looked, common, result, known)
 
     def _look(
-        self, release: PublishedCells, singles: Measured | None, occasion: Occasion
-    ) -> tuple[Looked, tuple[Belief, float]]:
-        """What is believed of everybody, and how well that is known; and of the values of columns."""
+        self, release: ReleasedCells, singletons: Measured | None, context: ReleaseContext
+    ) -> tuple[Looked, tuple[Posterior, float]]:
+        """The posterior of all users, and how well that is known; and of the values of columns."""
         counts, counted = (
             self._counts.with_counts(release.counts),
             [release.counts(each) for each in range(len(self.columns))],
@@ -171,8 +160,8 @@ class SlatePerContext:
         shares = release.type_shares(counts)
         columns, together = self._with_cells(release, shares)
         worth = self.common.picker.worth
-        (mean,), (deviation,) = worth.would_be([0], *together, *([] if singles is None else [singles]))
-        whole = of_singles(mean, deviation)
+        (mean,), (deviation,) = worth.preview([0], *together, *([] if singletons is None else [singletons]))
+        whole = from_singletons(mean, deviation)
         best = int(np.argmax(whole.mean))
         known = min(1.0, max(0.0, float(whole.mean[best])) / (KNOWN * float(deviation[best])))
         views = list[ColumnView]()
@@ -187,19 +176,17 @@ class SlatePerContext:
                 column.look(
                     centres,
                     whole,
-                    occasion.users,
+                    context.users,
                     self._items.slots,
                     np.maximum(mine, 0.0),
                     surely=SURE * apart,
-                    opens=known >= 1.0 and occasion.users >= OPENS_AFTER * self._plan.nu,
+                    opens=known >= 1.0 and context.users >= OPENS_AFTER * self._plan.nu,
                 )
             )
         published = [(worth, [0], each) for each in together]
         return Looked(columns, views, counted, shares, published), (whole, known)
 
-    def _with_cells(
-        self, release: PublishedCells, shares: Floats
-    ) -> tuple[list[ColumnMeans], list[Measured]]:
+    def _with_cells(self, release: ReleasedCells, shares: Floats) -> tuple[list[ColumnMeans], list[Measured]]:
         """The means of columns with what was published of their values, and sums over all values of a column."""
         columns, together = list[ColumnMeans](), list[Measured]()
         for number, column in enumerate(self.columns):
@@ -212,7 +199,9 @@ class SlatePerContext:
             columns.append(column)
         return columns, together
 
-    def _believed(self, views: list[ColumnView], whole: Belief, present: Ints) -> tuple[Floats, Floats]:
+    def _type_posteriors(
+        self, views: list[ColumnView], whole: Posterior, present: Ints
+    ) -> tuple[Floats, Floats]:
         """(types, items): what is believed of each type that is present."""
         mean = np.tile(whole.mean, (len(present), 1))
         variance = np.tile(whole.variance, (len(present), 1))
@@ -223,7 +212,7 @@ class SlatePerContext:
                 variance[known] = np.maximum(variance[known], view.variances[values[known]])
         return mean, variance
 
-    def take(self, picked: Chosen, occasion: Occasion, new: NDArray[np.bool_]) -> None:
+    def take(self, picked: Chosen, context: ReleaseContext, new: NDArray[np.bool_]) -> None:
         """Go on from what was published, and show the slates."""
         looked = picked.looked
         for mine, theirs, view in zip(self.columns, looked.columns, looked.views, strict=True):
@@ -232,9 +221,9 @@ class SlatePerContext:
             if counted is not None:
                 self._counts.publish(number, *counted)
         for means, key, result in looked.published:
-            means.add(key, result)
+            means.add((key, result))
         self._known[0] = picked.known
-        self.common.take(picked.common, occasion, new)
+        self.common.take(picked.common, context, new)
         self.slates[:] = self.common.slate
         self.backfill[:] = EMPTY_SLOT
         if picked.by_type is not None:
@@ -242,7 +231,7 @@ class SlatePerContext:
             self.backfill[picked.by_type.present] = picked.by_type.backfill
 
     def forget(self) -> None:
-        """Tastes have changed: nothing that was published before counts any more."""
+        """After drift: nothing that was published before counts any more."""
         self.common.forget()
         self._counts.forget()
         for column in self.columns:
@@ -268,33 +257,17 @@ class SlatePerContext:
                 while best := self._items.pick(own, slate):
                     slate[best[0]] = best[1]
 
-    @property
-    def means(self) -> Sequence[RunningMeans]:
-        """What was published of everybody and of sets, over releases."""
-        return self.common.means
-
     # What a snapshot holds.
 
     @property
     def arrays(self) -> tuple[Any, Any, Any]:
         """Slates, what was learned, and what the next release pays attention to."""
-        slate, learned, focus = self.common.arrays
+        slate, learned, query_weights = self.common.arrays
         columns = tuple(column.arrays for column in self.columns)
-        return slate, (learned, self.slates, self.backfill, self._known, columns, self._counts.arrays), focus
-
-    def sound(self) -> bool:
-        """Whether these numbers, as read from a snapshot, can have come about."""
-        n_items, both = self._items.n_items, np.hstack([self.slates, self.backfill])
-        ordered = np.sort(both, axis=1)
-        twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] != EMPTY_SLOT)
-        return bool(
-            ((both >= EMPTY_SLOT) & (both < n_items)).all()
-            and not twice.any()
-            and 0 <= self._known[0] <= 1
-            and self._counts.sound()
-            and all(map(self._items.obeyed, self.slates))
-            and all(column.sound() for column in self.columns)
-            and self.common.sound()
+        return (
+            slate,
+            (learned, self.slates, self.backfill, self._known, columns, self._counts.arrays),
+            query_weights,
         )
 
 

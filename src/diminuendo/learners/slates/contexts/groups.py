@@ -1,6 +1,6 @@
 """Groups: users of some segments who are shown slates by one plan; groups are split where segments differ. Public.
 
-At first there is one group, of everybody, and what is done for it is what would be done without contexts. Now and then
+At first there is one group, of all users, and what is done for it is what would be done without contexts. Now and then
 its best slate is shown with the users of its segments told apart. Where what was published says that segments differ
 by more than noise, chance and a small share of their rewards, each segment of which enough users will come becomes a
 group of its own, also if it was too small to be told apart: where some differ, others are likely to. It begins with the
@@ -44,7 +44,7 @@ LEAST_GROUP = 1.0
 WIDTH = 5.0, 7.5
 """Shape and scale of the inverse Gamma law of the squared width by which a segment's beliefs begin around others'."""
 EXPLORES = 0.5
-"""A segment's own group explores with this share of the users that a group of everybody would take for it: it has
+"""A segment's own group explores with this share of the users that a group of all users would take for it: it has
 fewer users to make up for it, and begins with more knowledge."""
 LONGEST = 2
 """No deck is longer than this many times the rounds that are left."""
@@ -77,20 +77,20 @@ class Group:
         planner.explores = EXPLORES if number else 1.0
         wanted = self._wanted(shares[members])
         block = planner.next_block(self.users, rng, in_flight)
-        told, parts = np.zeros(len(block.sizes), dtype=np.bool_), np.where(members, 0, NOT_HERE)
+        is_split, parts = np.zeros(len(block.sizes), dtype=np.bool_), np.where(members, 0, NOT_HERE)
         row = self._row_to_tell(block, wanted) if wanted and self.users > 0 else None
         if row is not None:
             block = self._telling(block, row, wanted)
-            told = np.arange(len(block.sizes)) == row
+            is_split = np.arange(len(block.sizes)) == row
             parts, self._tested = self._parts(shares, members, int(block.sizes[row])), self.users
         leading = planner.leading
         hidden = (
-            told if alone else np.ones_like(told)
-        )  # else she could not be in other cells, whatever her context
-        deck = self._deck(block, share, rounds_left, rng)
+            is_split if alone else np.ones_like(is_split)
+        )  # else a user could not be in other cells, whatever their context
+        assigned = self._deck(block, share, rounds_left, rng)
         self.users += int(block.sizes.sum())
         planner.forget_leader()
-        return GroupBlock(number, block, deck, parts, told, hidden & self.private), leading
+        return GroupBlock(number, block, assigned, parts, is_split, hidden & self.private), leading
 
     def _row_to_tell(self, block: SlateBlock, wanted: int) -> int | None:
         """The leading slate, if it is shown to enough users; where none is, one that is added, now and then."""
@@ -104,7 +104,7 @@ class Group:
         planner, slots = self.planner, self.planner.slots
         if row == len(block.sizes):
             best = planner.posterior.best(N_DRAWS, 2)
-            slate, _, _ = planner.asked(best, wanted)
+            slate, _, _ = planner.with_question(best, wanted)
             sizes, questions = np.append(block.sizes, wanted), np.append(block.questions, slots)
             return SlateBlock(np.vstack([block.slates, slate[None, :]]), sizes, questions)
         questions = np.where(np.arange(len(block.sizes)) == row, slots, block.questions)
@@ -116,9 +116,9 @@ class Group:
         """As many rounds for each slate as bring the users it is for, about; shuffled."""
         each = min(1 / share, max(1.0, LONGEST * rounds_left / int(block.sizes.sum())))
         rounds = np.maximum(1, np.rint(block.sizes * each)).astype(np.int64)
-        deck = np.repeat(np.arange(len(rounds), dtype=np.int32), rounds)
-        rng.shuffle(deck)
-        return deck
+        assigned = np.repeat(np.arange(len(rounds), dtype=np.int32), rounds)
+        rng.shuffle(assigned)
+        return assigned
 
     def _wanted(self, shares: Floats) -> int:
         """To how many users a slate is shown in order to tell segments apart; 0 where there is nothing to tell."""
@@ -162,7 +162,7 @@ class Group:
             (scale * math.sqrt(len(numbers)), float(strange.sum()))
             for scale, numbers, strange in zip(noisy, published, unsure, strict=True)
         ]
-        for row in np.flatnonzero(plan.told).tolist():
+        for row in np.flatnonzero(plan.is_split).tolist():
             self._compare(plan, row, published[row], users[row], unsure[row], float(noisy[row]))
         drifted = bool(self.planner.add(whole, together, self.users, opened.leading, spread))
         if drifted:
@@ -203,12 +203,12 @@ class Group:
 
     def begin(self, segment: int, planner: SlatePlanner) -> Group:
         """A group of one segment, with these beliefs and what was published of it."""
-        made = Group(planner, self.private)
+        group = Group(planner, self.private)
         planner.posterior.begin_from(self.planner.posterior, WIDTH)
         for whose, published in zip(self._told_of, self._told.published, strict=True):
             if whose == segment:
                 planner.posterior.add(*published)
-        return made
+        return group
 
     def forget_segments(self) -> None:
         """Some segments have left: what was told of all of them says nothing of those who stay."""
@@ -219,18 +219,18 @@ class Group:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The names are those of a format."""
-        told = {f"told.{name}": part for name, part in self._told.arrays().items()}
+        is_split = {f"told.{name}": part for name, part in self._told.arrays().items()}
         mine = {
             "clock": np.array([self.users, self._tested, int(self.planner.since[0])]),
             "evidence": self._evidence,
             "told.of": np.array(self._told_of, dtype=np.int64),
         }
-        return self.planner.arrays() | told | mine
+        return self.planner.arrays() | is_split | mine
 
-    def take(self, found: dict[str, NDArray[Any]]) -> None:
+    def take(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take what `arrays` gave."""
-        clock, self._evidence = found.pop("clock"), found.pop("evidence")
-        self._told_of = found.pop("told.of").tolist()
-        self._told.take(_snapshots.taken(found, "told"))
-        self.planner.take(found)
+        clock, self._evidence = arrays.pop("clock"), arrays.pop("evidence")
+        self._told_of = arrays.pop("told.of").tolist()
+        self._told.take(_snapshots.taken(arrays, "told"))
+        self.planner.take(arrays)
         self.users, self._tested, self.planner.since[0] = clock.tolist()

@@ -1,6 +1,6 @@
 """What one release of a chain costs: computed here and nowhere else, in fractions, for plans and for charges alike.
 
-A release asks everybody for singles, and then for rows and a rest that add up to them. Users of batch j enter with a
+A release queries all users' singletons, and then for rows and a rest that add up to them. Users of batch j enter with a
 whole weight, so they pay weight^2 times what one user of weight 1 pays: squared shifts over squared deviations of
 the noise (docs/maths/sums.md, Theorems S4 and S6).
 """
@@ -51,8 +51,8 @@ def partition(name: str, schedule: Schedule) -> str:
 
 def split_deviations(shifts: Sequence[int], sigmas: Sequence[float], share: Fraction) -> tuple[float, float]:
     """Deviations for singles and for rows at the price of `sigmas`, of which singles get that share."""
-    cost, (singles, rows) = cost_of_one(shifts, sigmas), shifts
-    return deviation_for(share * cost, singles), deviation_for((1 - share) * cost, rows)
+    cost, (singletons, rows) = cost_of_one(shifts, sigmas), shifts
+    return deviation_for(share * cost, singletons), deviation_for((1 - share) * cost, rows)
 
 
 def shared_deviations(cost: Fraction, parts: Sequence[tuple[Fraction, int]]) -> tuple[float, ...]:
@@ -72,13 +72,13 @@ AROUND = "around"
 """How the ledger's note of a release begins that asks around a slate; others ask a chain."""
 
 
-def asked_around(ledger: Ledger, name: str, number: int) -> bool | None:
+def was_swap(ledger: Ledger, name: str, number: int) -> bool | None:
     """Whether release `number` was begun before, perhaps before a crash, and asked around a slate; None: it was not."""
     about = ledger.about(f"{name}-{number:06d}")
     return None if about is None else about.startswith(AROUND)
 
 
-def asked_from(ledger: Ledger, name: str, number: int) -> int | None:
+def charged_from(ledger: Ledger, name: str, number: int) -> int | None:
     """The first batch that paid for release `number`, if that was begun before, perhaps before a crash."""
     charged = ledger.cost_of(f"{name}-{number:06d}")
     paid = charged.squares if isinstance(charged, NormalColumns) else ()

@@ -2,12 +2,12 @@ r"""Users who are kept, and asked again at every release, with weights.
 
 A batch of users may enter many releases, if the squares of its weights are accounted for: release b multiplies the
 users of batch j by a whole number W_bj, and each batch pays for itself (`NormalColumns` events; the ledger refuses the
-release that would take any batch over the budget). Weights in proportion to t_j / t_b let everybody be asked again at
+release that would take any batch over the budget). Weights in proportion to t_j / t_b let all users be asked again at
 every release at a bounded price, and averages over releases then lose nothing however many there are.
 
 Guarantee  that of the ledger's budget, counted as zcdp or as continuous-gaussian: docs/maths/sums.md, Theorems S4
            and S6. A release is charged before its first noise is drawn.
-Assumes    one entry per user-round, its batch the one open when her slate was chosen; it may come late.
+Assumes    one entry per user-round, its batch the one open when the slate was chosen; it may come late.
 Excludes   timing, and the memory of the process, which holds what users said.
 """
 
@@ -21,16 +21,16 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.ledger import Ledger, Paid
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.sums.chains.around import AroundRelease, checked_slate
-from diminuendo.sums.chains.cells import (
+from diminuendo.sums.clip import Clip
+from diminuendo.sums.greedy_queries.cells import (
     CellRelease,
     Deviations,
-    SharedFocus,
+    SharedQueryWeights,
     ValueColumn,
     checked_shares,
     deviations,
 )
-from diminuendo.sums.chains.cost import (
+from diminuendo.sums.greedy_queries.cost import (
     AROUND,
     UNIT,
     cost_of_one,
@@ -40,15 +40,15 @@ from diminuendo.sums.chains.cost import (
     split_deviations,
     squared_shifts,
 )
-from diminuendo.sums.chains.focus import FULL, Focus, checked_focus
-from diminuendo.sums.chains.release import ChainRelease
-from diminuendo.sums.chains.users.participants import Participants
-from diminuendo.sums.clip import Clip
+from diminuendo.sums.greedy_queries.participants import Participants
+from diminuendo.sums.greedy_queries.query_weights import FULL, QueryWeights, checked_query_weights
+from diminuendo.sums.greedy_queries.release import GreedyRelease
+from diminuendo.sums.greedy_queries.swap import SwapRelease, checked_slate
 from diminuendo.sums.private_sum import ROOM
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
-Asked = Callable[[Ints, Floats], Participants]
+FreezeUsers = Callable[[Ints, Floats], Participants]
 """From the weights of batches and the factors of items to the users of a release, as they are now."""
 
 
@@ -66,10 +66,10 @@ class StoredUsers:
         clip: Clip | None = None,
         name: str = "users",
         columns: Sequence[ValueColumn] = (),
-        asked: Asked,
+        participants: FreezeUsers,
     ) -> None:
         self.n_items = _validate.positive_int(n_items, "n_items")
-        self.schedule, self.ledger, self.name, self._asked = schedule, ledger, name, asked
+        self.schedule, self.ledger, self.name, self._participants = schedule, ledger, name, participants
         self.clip = Clip() if clip is None else clip
         if self.clip.norm != "l2" or self.clip.signed:
             raise InvalidInput("Stored users contribute gains: an l2 clip of entries that are not negative.")
@@ -91,99 +91,106 @@ class StoredUsers:
     def __repr__(self) -> str:
         return f"<StoredUsers, {self.n_items} items>"
 
-    def focused(
+    def begin_greedy(
         self,
         number: int,
         weights: Sequence[int] | Ints,
         sigmas: tuple[float, float],
-        focus: Focus,
+        query_weights: QueryWeights,
         secret: SecretRandomness,
-    ) -> ChainRelease:
+    ) -> GreedyRelease:
         """Begin release `number`: users of batch j enter with weights[j]. Charged here, before anything is drawn.
 
         `sigmas` are the deviations of the plan, on singles and on rows; the focus shares their cost out anew. The focus
         is kept with the release: after a crash the same number and weights go on with it, and with what was drawn
         before, whatever focus is given then.
         """
-        whole, focus = _checked_weights(weights), checked_focus(focus, self.n_items)
+        whole, query_weights = _checked_weights(weights), checked_query_weights(query_weights, self.n_items)
         paid = self._bought(number, whole, sigmas, "a chain over")
-        kept = focus.kept(paid, secret)
+        kept = query_weights.kept(paid, secret)
         split = split_deviations(squared_shifts(self.n_items, self.clip), sigmas, kept.share)
-        return ChainRelease(self._asked(whole, kept.factors), paid, split, kept.factors)
+        return GreedyRelease(self._participants(whole, kept.factors), paid, split, kept.factors)
 
-    def around(
+    def swap(
         self,
         number: int,
         weights: Sequence[int] | Ints,
         sigmas: tuple[float, float],
         slate: Sequence[int] | Ints,
-        focus: Focus,
+        query_weights: QueryWeights,
         secret: SecretRandomness,
-    ) -> AroundRelease:
+    ) -> SwapRelease:
         """In place of the chain of release `number`, at its price: one question, around a slate.
 
         `sigmas`: those of the chain. What was bought as one of the two is never the other.
         """
         whole, shown = _checked_weights(weights), checked_slate(slate, self.n_items)
-        focus = checked_focus(focus, self.n_items)
+        query_weights = checked_query_weights(query_weights, self.n_items)
         paid = self._bought(number, whole, sigmas, f"{AROUND} {len(shown)} of")
-        factors = focus.kept(paid, secret).factors
+        factors = query_weights.kept(paid, secret).factors
         cost = cost_of_one(squared_shifts(self.n_items, self.clip), sigmas)
         sigma = deviation_for(cost, self.clip.sensitivity_squared((len(shown) + 1) * self.n_items))
-        return AroundRelease(self._asked(whole, factors), shown, paid, sigma, factors)
+        return SwapRelease(self._participants(whole, factors), shown, paid, sigma, factors)
 
     def in_contexts(
         self,
         number: int,
         weights: Sequence[int] | Ints,
         sigmas: tuple[float, float],
-        focus: SharedFocus,
+        query_weights: SharedQueryWeights,
         secret: SecretRandomness,
-    ) -> tuple[ChainRelease, CellRelease]:
+    ) -> tuple[GreedyRelease, CellRelease]:
         """As `focused`, at the same price, with a chain for each type, and with cells of columns besides."""
-        whole, paid, kept = self._shared(number, weights, sigmas, focus, "a chain over", secret)
+        whole, paid, kept = self._shared(number, weights, sigmas, query_weights, "a chain over", secret)
         shifts, users = (
             squared_shifts(self.n_items, self.clip),
-            self._asked(whole, kept.weights / FULL),
+            self._participants(whole, kept.weights / FULL),
         )
         apart = self._apart(kept, sigmas, shifts[1])
-        chain = ChainRelease(users, paid, (apart.singles, apart.others), kept.weights / FULL, self.n_types)
-        return chain, CellRelease(users, self.columns, self.clip, paid, apart, self.n_items)
+        prefix = GreedyRelease(
+            users, paid, (apart.singletons, apart.others), kept.weights / FULL, self.n_types
+        )
+        return prefix, CellRelease(users, self.columns, self.clip, paid, apart, self.n_items)
 
-    def around_in_contexts(
+    def swap_in_contexts(
         self,
         number: int,
         weights: Sequence[int] | Ints,
         sigmas: tuple[float, float],
         slate: Sequence[int] | Ints,
-        focus: SharedFocus,
+        query_weights: SharedQueryWeights,
         secret: SecretRandomness,
-    ) -> tuple[AroundRelease, CellRelease]:
+    ) -> tuple[SwapRelease, CellRelease]:
         """As `around`, at the same price, with cells of columns besides."""
         shown = checked_slate(slate, self.n_items)
         about = f"{AROUND} {len(shown)} of"
-        whole, paid, kept = self._shared(number, weights, sigmas, focus, about, secret)
-        size, users = (len(shown) + 1) * self.n_items, self._asked(whole, kept.weights / FULL)
+        whole, paid, kept = self._shared(number, weights, sigmas, query_weights, about, secret)
+        size, users = (len(shown) + 1) * self.n_items, self._participants(whole, kept.weights / FULL)
         apart = self._apart(kept, sigmas, self.clip.sensitivity_squared(size))
-        around = AroundRelease(users, shown, paid, apart.others, kept.weights / FULL)
-        return around, CellRelease(users, self.columns, self.clip, paid, apart, self.n_items)
+        swap = SwapRelease(users, shown, paid, apart.others, kept.weights / FULL)
+        return swap, CellRelease(users, self.columns, self.clip, paid, apart, self.n_items)
 
     def _shared(
         self,
         number: int,
         weights: Sequence[int] | Ints,
         sigmas: tuple[float, float],
-        focus: SharedFocus,
+        query_weights: SharedQueryWeights,
         about: str,
         secret: SecretRandomness,
-    ) -> tuple[Ints, Paid, SharedFocus]:
-        whole, focus = _checked_weights(weights), checked_shares(focus, self.n_items, len(self.columns))
+    ) -> tuple[Ints, Paid, SharedQueryWeights]:
+        whole, query_weights = (
+            _checked_weights(weights),
+            checked_shares(query_weights, self.n_items, len(self.columns)),
+        )
         paid = self._bought(number, whole, sigmas, about)
-        return whole, paid, focus.kept(paid, secret)
+        return whole, paid, query_weights.kept(paid, secret)
 
-    def _apart(self, focus: SharedFocus, sigmas: tuple[float, float], others: int) -> Deviations:
+    def _apart(
+        self, query_weights: SharedQueryWeights, sigmas: tuple[float, float], others: int
+    ) -> Deviations:
         cost = cost_of_one(squared_shifts(self.n_items, self.clip), sigmas)
-        return deviations(focus, cost, self.clip, [column.size for column in self.columns], others)
+        return deviations(query_weights, cost, self.clip, [column.size for column in self.columns], others)
 
     def _bought(self, number: int, weights: Ints, sigmas: tuple[float, float], about: str) -> Paid:
         name = f"{self.name}-{_validate.whole(number, 0, None, 'number'):06d}"

@@ -11,12 +11,17 @@ import numpy as np
 
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.slates.contexts.blocks import GroupBlock, OpenGroupBlock
-from diminuendo.learners.slates.contexts.coming import Coming
+from diminuendo.learners.slates.contexts.segments import SegmentShares
 from diminuendo.types import Floats, Ints
 
 
-def understood(
-    opened: OpenGroupBlock, published: list[Floats], users: Ints, noisy: Floats, coming: Coming, frame: Frame
+def estimate_group_sizes(
+    opened: OpenGroupBlock,
+    published: list[Floats],
+    users: Ints,
+    noisy: Floats,
+    segment_shares: SegmentShares,
+    frame: Frame,
 ) -> tuple[list[Floats], Floats, Floats, Floats]:
     """What was published of each slate and part; of how many users, how sure that is; and the scale of noise.
 
@@ -24,18 +29,18 @@ def understood(
     learned of how many users come goes to `coming`.
     """
     plan, response_rate = opened.plan, frame.feedback_window.response_rate
-    counted = users.reshape(len(plan.told), plan.n_parts).astype(np.float64)
+    counted = users.reshape(len(plan.is_split), plan.n_parts).astype(np.float64)
     unsure = np.zeros_like(counted)
-    if not coming.private:
-        return published, np.where(plan.told[:, None], counted, 0) + _whole(plan, counted), unsure, noisy
-    rounds, shares = opened.rounds_of(frame.silent_rounds(opened.first, opened.end)), coming.shares()
+    if not segment_shares.private:
+        return published, np.where(plan.is_split[:, None], counted, 0) + _whole(plan, counted), unsure, noisy
+    rounds, shares = opened.rounds_of(frame.silent_rounds(opened.first, opened.end)), segment_shares.shares()
     part_shares = np.bincount(plan.parts[plan.parts >= 0], shares[plan.parts >= 0], plan.n_parts)
     counted[:] = 0.0
     for row, numbers in enumerate(published):
         if not plan.hidden[row]:
             counted[row, 0] = rounds[row]
             continue
-        of_part = part_shares if plan.told[row] else part_shares.sum()[None]
+        of_part = part_shares if plan.is_split[row] else part_shares.sum()[None]
         expected = of_part * rounds[row]
         said = numbers.sum(axis=1) / response_rate
         noise = 2 * numbers.shape[1] * noisy[row] ** 2 / response_rate**2
@@ -45,8 +50,8 @@ def understood(
         unsure[row, : len(said)] = spread * (1 - trust)
         for part in range(len(said)):
             whose = np.flatnonzero(plan.parts == part)
-            if len(whose) == 1 and (plan.told[row] or plan.n_parts == 1):
-                coming.published(int(whose[0]), float(said[part]), float(rounds[row]), noise)
+            if len(whose) == 1 and (plan.is_split[row] or plan.n_parts == 1):
+                segment_shares.published(int(whose[0]), float(said[part]), float(rounds[row]), noise)
     spoken = [
         numbers[:, :-1] if hidden else numbers for numbers, hidden in zip(published, plan.hidden, strict=True)
     ]
@@ -56,5 +61,5 @@ def understood(
 def _whole(plan: GroupBlock, counted: Floats) -> Floats:
     """Where a slate does not tell parts apart, all users are of the first."""
     result = np.zeros_like(counted)
-    result[~plan.told, 0] = counted[~plan.told].sum(axis=1)
+    result[~plan.is_split, 0] = counted[~plan.is_split].sum(axis=1)
     return result

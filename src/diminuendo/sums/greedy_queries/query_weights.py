@@ -1,11 +1,11 @@
-"""Focus: what a release pays attention to, by public choice: weights of items, and a share of the budget for singles.
+"""Query weights of one release, by public choice: a weight for each item, and a share of the budget for singletons.
 
-Whoever wants many things is clipped, so each of her wishes counts little; where only a few items can still be picked,
-her wishes among the others drown them. The weights multiply what she says of each item by a share of 1, anew at every
-release, and then she is clipped: what is said of items in focus counts more, of others less. And where users want few
-things, what is lost when items join says little, and singles may have more of what a release costs. Both are functions
-of what was published before, so they cost nothing (docs/maths/overlap.md, Theorem F1). They are kept with the release,
-before anything of it is drawn; whoever reads what is published divides by the weights again.
+A user who wants many things is clipped, so each of their wishes counts little. Where only a few items can still be
+picked, wishes among the others drown them. The weights multiply a user's value of each item by a factor of at most 1,
+anew at every release, before clipping. And where users want few things, marginal losses say little, and singletons may
+have more of what a release costs. Both are functions of what was published before, so they cost nothing
+(docs/maths/overlap.md, Theorem F1). They are stored with the release before anything of it is drawn. Means of what is
+published divide by the weights again.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ SHARES = 1024
 """The share of singles is a whole number of parts of this size."""
 
 
-class Focus(NamedTuple):
+class QueryWeights(NamedTuple):
     """Public choices for one release."""
 
     weights: Ints
     """A whole number from 1 to FULL for each item."""
-    singles: int
+    singletons: int
     """How many of SHARES parts of the cost go into singles; the others into rows and the rest."""
 
     @property
@@ -45,23 +45,25 @@ class Focus(NamedTuple):
     @property
     def share(self) -> Fraction:
         """Of the cost, for singles."""
-        return Fraction(self.singles, SHARES)
+        return Fraction(self.singletons, SHARES)
 
-    def kept(self, paid: Paid, secret: SecretRandomness) -> Focus:
+    def kept(self, paid: Paid, secret: SecretRandomness) -> QueryWeights:
         """This focus, kept with a release that was paid for; or the one that was kept with it before a crash."""
-        written = paid.once("focus", lambda: np.concatenate([[self.singles], self.weights]), secret)
-        return checked_focus(Focus(written[1:], int(written[0])), len(self.weights))
+        written = paid.once("focus", lambda: np.concatenate([[self.singletons], self.weights]), secret)
+        return checked_query_weights(QueryWeights(written[1:], int(written[0])), len(self.weights))
 
 
-def checked_focus(focus: Focus, n_items: int) -> Focus:
-    """A focus at the door."""
-    if not isinstance(focus.singles, int) or not 0 < focus.singles < SHARES:
-        raise InvalidInput(f"The share of singles is between 0 and {SHARES} parts; got {focus.singles}.")
-    return Focus(checked_weights(focus.weights, n_items), focus.singles)
+def checked_query_weights(query_weights: QueryWeights, n_items: int) -> QueryWeights:
+    """A focus after validation."""
+    if not isinstance(query_weights.singletons, int) or not 0 < query_weights.singletons < SHARES:
+        raise InvalidInput(
+            f"The share of singles is between 0 and {SHARES} parts; got {query_weights.singletons}."
+        )
+    return QueryWeights(checked_weights(query_weights.weights, n_items), query_weights.singletons)
 
 
 def checked_weights(weights: Ints, n_items: int) -> Ints:
-    """The weights of items at the door."""
+    """The weights of items after validation."""
     result = np.array(weights)
     if result.shape != (n_items,) or not np.issubdtype(result.dtype, np.integer):
         raise InvalidInput(
@@ -73,7 +75,7 @@ def checked_weights(weights: Ints, n_items: int) -> Ints:
 
 
 @kernel
-def clip_focused(
+def clip_weighted(
     rule: Rule,
     starts: Ints,
     items: Ints,
@@ -84,7 +86,7 @@ def clip_focused(
     ticks: Ints,
     scales: Floats,
 ) -> None:
-    """Everybody's values, times the factors of their items, clipped; `scales`: by what each user was multiplied.
+    """All users' values, times the factors of their items, clipped; `scales`: by what each user was multiplied.
 
     Users may lie in the midst of others: ticks begin with the first of them.
     """

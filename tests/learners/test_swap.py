@@ -15,15 +15,15 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.overlap import global_slate
-from diminuendo.learners.overlap.around import LOCAL, SURE, AroundBelief, swapped
-from diminuendo.learners.overlap.focus import NextFocus, Standing
-from diminuendo.learners.overlap.global_slate import CHAINS
+from diminuendo.learners.overlap.global_slate import SEQUENCES
 from diminuendo.learners.overlap.pick import SlatePicker
+from diminuendo.learners.overlap.query_weights import NextQueryWeights, Standing
 from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
+from diminuendo.learners.overlap.swap import LOCAL, SURE, SwapPosterior, swapped
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.sums.chains.focus import FULL, Focus
+from diminuendo.sums.greedy_queries.query_weights import FULL, QueryWeights
 from diminuendo.types import Floats, Ints, Items
 from tests.kit.slow import mostly_slow
 from tests.learners.test_overlap_greedy import (
@@ -94,7 +94,7 @@ def test_swaps_mend_where_greedy_went_wrong(name: str) -> None:
     learner = made(len(users), ledger)
     slates = learner.replay(users)
     asked = kinds(learner, ledger)
-    assert asked[:CHAINS] == [False] * CHAINS, "chains come first"
+    assert asked[:SEQUENCES] == [False] * SEQUENCES, "chains come first"
     assert True in asked
     first = asked.index(True)
     assert asked[first:] == [True] * len(asked[first:])
@@ -201,48 +201,48 @@ def test_a_user_can_move_nearly_all_that_is_charged_around_slates(monkeypatch: p
 NONE = ItemAvailability(10, 3)
 
 
-def around(parts: dict[tuple[int, int], float], *, deviation: float = 1e-3) -> AroundBelief:
+def swap(parts: dict[tuple[int, int], float], *, deviation: float = 1e-3) -> SwapPosterior:
     """Around the slate of 0, 1 and 2, each worth .3; `parts`: other numbers by part and item, part 0 the rest."""
     means = np.zeros((4, 10))
     means[1, 0] = means[2, 1] = means[3, 2] = 0.3
     for (part, item), mean in parts.items():
         means[part, item] = mean
-    return AroundBelief(np.array([0, 1, 2], dtype=np.int32), means, np.full(means.shape, deviation))
+    return SwapPosterior(np.array([0, 1, 2], dtype=np.int32), means, np.full(means.shape, deviation))
 
 
 def test_where_nothing_is_better_nothing_is_swapped() -> None:
-    assert swapped(around({(0, 5): 0.2, (1, 6): 0.29}), NONE).tolist() == [0, 1, 2]
+    assert swapped(swap({(0, 5): 0.2, (1, 6): 0.29}), NONE).tolist() == [0, 1, 2]
 
 
 def test_local_swaps_are_made_together() -> None:
     """They serve whom the old ones served, so they do not come into each other's way."""
-    result = swapped(around({(1, 3): 0.5, (2, 4): 0.4, (3, 5): 0.45}), NONE)
+    result = swapped(swap({(1, 3): 0.5, (2, 4): 0.4, (3, 5): 0.45}), NONE)
     assert result.tolist() == [3, 4, 5]
 
 
 def test_of_swaps_that_are_not_local_the_best_is_made_alone() -> None:
     """Both would be good in the place of any; whether of both is not known."""
-    result = swapped(around({(0, 3): 0.5, (0, 4): 0.45}), NONE).tolist()
+    result = swapped(swap({(0, 3): 0.5, (0, 4): 0.45}), NONE).tolist()
     assert result.count(3) == 1
     assert 4 not in result
     assert len(set(result) & {0, 1, 2}) == 2
-    mixed = swapped(around({(0, 3): 0.5, (0, 4): 0.45, (2, 5): 0.4}), NONE).tolist()
+    mixed = swapped(swap({(0, 3): 0.5, (0, 4): 0.45, (2, 5): 0.4}), NONE).tolist()
     assert 3 in mixed
     assert mixed[1] in (3, 5), "a local one besides, where its slot is free"
 
 
 def test_an_item_is_swapped_in_once_and_a_slot_is_swapped_once() -> None:
-    result = swapped(around({(1, 3): 0.4, (2, 3): 0.5, (1, 4): 0.35}), NONE)
+    result = swapped(swap({(1, 3): 0.4, (2, 3): 0.5, (1, 4): 0.35}), NONE)
     assert result.tolist() == [4, 3, 2], "3 where it is best, 4 where 3 would have been second best"
 
 
 @pytest.mark.parametrize(("deviation", "expected"), [(0.01, [3, 1, 2]), (0.2, [0, 1, 2])])
 def test_only_what_is_surely_better_is_swapped_in(deviation: float, expected: list[int]) -> None:
-    assert swapped(around({(1, 3): 0.5}, deviation=deviation), NONE).tolist() == expected
+    assert swapped(swap({(1, 3): 0.5}, deviation=deviation), NONE).tolist() == expected
 
 
 def test_items_are_swapped_in_where_they_may_be_shown() -> None:
-    better = around({(0, 3): 0.5, (0, 4): 0.4})
+    better = swap({(0, 3): 0.5, (0, 4): 0.4})
     items = ItemAvailability(10, 3, [3], SlateRules(eligible=[[0, 3, 5], [1, 3, 5], [2, 3, 4, 5]]))
     assert swapped(better, items).tolist() == [0, 1, 4]
     items.retire([4], 0)
@@ -260,16 +260,19 @@ def test_swaps_keep_their_rules_whatever_is_believed(seed: int) -> None:
     eligible[:, 0] = True
     rules = SlateRules(eligible=eligible, may_be_empty=True)
     items = ItemAvailability(10, 3, random.permutation(10)[:2].tolist(), rules)
-    belief = AroundBelief(slate, means, deviations)
-    result = swapped(belief, items)
+    posterior = SwapPosterior(slate, means, deviations)
+    result = swapped(posterior, items)
     assert len(set(result.tolist())) == 3
     remote_rounds, best = 0, (-np.inf, -1, -1)
     for slot in range(3):
         worth, variance = (
-            belief.rest.mean + belief.keeps[slot].mean,
-            belief.rest.variance + belief.keeps[slot].variance,
+            posterior.residual.mean + posterior.contributions[slot].mean,
+            posterior.residual.variance + posterior.contributions[slot].variance,
         )
-        old, old_variance = belief.keeps[slot].mean[slate[slot]], belief.keeps[slot].variance[slate[slot]]
+        old, old_variance = (
+            posterior.contributions[slot].mean[slate[slot]],
+            posterior.contributions[slot].variance[slate[slot]],
+        )
         sure = worth - old > SURE * np.sqrt(variance + old_variance)
         may = items.available & eligible[slot] & ~np.isin(np.arange(10), slate)
         for x in np.flatnonzero(sure & may).tolist():
@@ -277,7 +280,7 @@ def test_swaps_keep_their_rules_whatever_is_believed(seed: int) -> None:
         if (x := int(result[slot])) != slate[slot]:
             assert sure[x]
             assert may[x]
-            remote_rounds += belief.keeps[slot].mean[x] < LOCAL * worth[x]
+            remote_rounds += posterior.contributions[slot].mean[x] < LOCAL * worth[x]
     assert remote_rounds <= 1
     assert (result == slate).all() == (best[1] < 0)
     if best[1] >= 0:
@@ -318,7 +321,7 @@ def test_what_is_carried_over_is_within_its_deviation() -> None:
         users = Users(dim.NoisyOr(), np.where(random.random((60, 9)) < 0.4, random.random((60, 9)), 0.0))
         before, after = [0, 1, 2], [0, 5, 2]
         deviations = np.full((4, 9), 0.002)
-        known = AroundBelief(np.array(before, dtype=np.int32), true_parts(users, before), deviations)
+        known = SwapPosterior(np.array(before, dtype=np.int32), true_parts(users, before), deviations)
         carried = known.carried(np.array(after, dtype=np.int32))
         finite = np.isfinite(carried.deviations)
         assert not finite[2].any(), "what the new item keeps from others"
@@ -335,14 +338,14 @@ def test_what_is_carried_over_is_within_its_deviation() -> None:
 def test_what_is_known_of_a_slate_counts_as_a_measurement() -> None:
     means = RunningMeans(1, 2, 3, parts=2)
     means.put([4, 5], np.array([[0.5, 0.2, 0.0], [0.1] * 3]), np.array([[0.1, np.inf, 0.1], [0.1] * 3]))
-    result, deviations = means.get([4, 5])
+    result, deviations = means.preview([4, 5])
     np.testing.assert_allclose(result, [[0.5, 0.0, 0.0], [0.1] * 3])
     np.testing.assert_allclose(deviations, [[0.1, np.inf, 0.1], [0.1] * 3])
     measured = Measured(np.array([[7, 8, 2], [1, 1, 1]]), np.full(3, 10.0), 1.0)
-    result, deviations = means.would_be([4, 5], measured)
+    result, deviations = means.preview([4, 5], measured)
     np.testing.assert_allclose(result, [[0.6, 0.8, 0.1], [0.1] * 3])
     np.testing.assert_allclose(deviations[0], [0.1 / np.sqrt(2), 0.1, 0.1 / np.sqrt(2)])
-    result, deviations = means.get([5, 4])
+    result, deviations = means.preview([5, 4])
     assert np.isinf(deviations).all(), "another slate"
 
 
@@ -358,21 +361,21 @@ class Asked:
 
 
 def test_after_a_swap_the_next_release_joins_what_was_known() -> None:
-    picker = SlatePicker(ItemAvailability(6, 2))
+    picker: Any = SlatePicker(ItemAvailability(6, 2))
     parts = np.zeros((3, 6))
     parts[1, 0], parts[2, 1], parts[1, 3], parts[2, 4] = 0.3, 0.3, 0.5, 0.1
     picked = picker.improved(Asked([0, 1], parts))
     assert picked.slate.tolist() == [3, 1]
-    assert np.isinf(picker._around.get([0, 1])[1]).all(), "nothing is changed before it is taken"
+    assert np.isinf(picker._swaps.preview([0, 1])[1]).all(), "nothing is changed before it is taken"
     picker.take(picked)
-    means, deviations = picker._around.get([3, 1])
+    means, deviations = picker._swaps.preview([3, 1])
     assert means[2, 1] == pytest.approx(0.3, abs=1e-3)
     assert means[2, 4] == pytest.approx(0.1, abs=1e-3)
     assert 0.02 < deviations[2, 4] < 0.05
     assert np.isinf(deviations[1]).all()
     again = picker.improved(Asked([3, 1], np.where(np.arange(6) == 4, parts / 2, parts)))
     picker.take(again)
-    assert means[2, 4] / 2 < picker._around.get([3, 1])[0][2, 4] < means[2, 4]
+    assert means[2, 4] / 2 < picker._swaps.preview([3, 1])[0][2, 4] < means[2, 4]
 
 
 # Failures, crashes, processes.
@@ -412,9 +415,9 @@ def test_an_around_that_failed_is_made_at_the_next_round(part: str, monkeypatch:
                 learner.choose()
     policy = policy_of(learner)
     assert learner.rounds == at, "nobody was shown anything"
-    assert policy._position.made == 7
+    assert policy._position.releases == 7
     learner.replay(users[at:])
-    assert policy._rewards.published == policy._position.made == policy.plan.releases
+    assert policy._rewards.published == policy._position.releases == policy.plan.releases
     names = [charge.note.partition(":")[0] for charge in ledger.charges]
     assert len(set(names)) == len(names), "charged for once"
     assert kinds(learner, ledger)[7]
@@ -441,7 +444,7 @@ def test_a_snapshot_among_arounds_goes_on_slate_for_slate(tmp_path: Path) -> Non
     with Ledger.open(tmp_path / "ledger", WIDE) as ledger:
         first = OverlapGreedy(MANY, SLOTS, horizon=600, epsilon=10.0, delta=1e-6, ledger=ledger)
         first.replay(users[:120])
-        weights = shown_of(first).focus.weights.copy()
+        weights = shown_of(first).query_weights.weights.copy()
         assert weights.min() < FULL
         kept, charges = first.snapshot(), len(ledger.charges)
         after = first.replay(users[120:400])
@@ -450,13 +453,15 @@ def test_a_snapshot_among_arounds_goes_on_slate_for_slate(tmp_path: Path) -> Non
         assert len(ledger.charges) > charges
     with Ledger.open(tmp_path / "ledger") as again:
         second = OverlapGreedy.restore(kept, ledger=again)
-        np.testing.assert_array_equal(shown_of(second).focus.weights, weights)
+        np.testing.assert_array_equal(shown_of(second).query_weights.weights, weights)
         np.testing.assert_array_equal(second.replay(users[120:400]), after, "as published, not drawn again")
         assert again.spent() == spent
         assert kinds(second, again) == asked
-        np.testing.assert_array_equal(shown_of(second).focus.weights, shown_of(first).focus.weights)
+        np.testing.assert_array_equal(
+            shown_of(second).query_weights.weights, shown_of(first).query_weights.weights
+        )
         for one, other in zip(
-            shown_of(second).picker._around.arrays, shown_of(first).picker._around.arrays, strict=True
+            shown_of(second).picker._swaps.arrays, shown_of(first).picker._swaps.arrays, strict=True
         ):
             np.testing.assert_array_equal(one, other)
         second.replay(users[400:])
@@ -501,7 +506,7 @@ def test_one_by_one_or_all_at_once_the_same_is_published(appears: bool) -> None:
                 for t in range(low, high):
                     learner.observe(learner.choose(), users[t])
         assert set(shown_of(learner).slate.tolist()) == {1, 2}
-        published.append(shown_of(learner).picker._around.arrays[1])
+        published.append(shown_of(learner).picker._swaps.arrays[1])
     np.testing.assert_array_equal(published[0], published[1])
 
 
@@ -512,21 +517,23 @@ class Watched:
     """The foci of all releases of a learner, by number."""
 
     def __init__(self, learner: Learner, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.chains: dict[int, Focus] = {}
-        self.arounds: dict[int, Focus] = {}
+        self.chains: dict[int, QueryWeights] = {}
+        self.swaps: dict[int, QueryWeights] = {}
         values = memory_of(learner)._values
-        focused, around = values.focused, values.around
+        begin_greedy, swap = values.begin_greedy, values.swap
 
-        def chain(number: int, weights: Any, sigmas: Any, focus: Focus, *rest: Any) -> Any:
-            self.chains[number] = focus
-            return focused(number, weights, sigmas, focus, *rest)
+        def chain(number: int, weights: Any, sigmas: Any, query_weights: QueryWeights, *rest: Any) -> Any:
+            self.chains[number] = query_weights
+            return begin_greedy(number, weights, sigmas, query_weights, *rest)
 
-        def asked(number: int, weights: Any, sigmas: Any, slate: Any, focus: Focus, *rest: Any) -> Any:
-            self.arounds[number] = focus
-            return around(number, weights, sigmas, slate, focus, *rest)
+        def asked(
+            number: int, weights: Any, sigmas: Any, slate: Any, query_weights: QueryWeights, *rest: Any
+        ) -> Any:
+            self.swaps[number] = query_weights
+            return swap(number, weights, sigmas, slate, query_weights, *rest)
 
-        monkeypatch.setattr(values, "focused", chain)
-        monkeypatch.setattr(values, "around", asked)
+        monkeypatch.setattr(values, "begin_greedy", chain)
+        monkeypatch.setattr(values, "swap", asked)
 
 
 MANY = 40
@@ -545,8 +552,8 @@ def watched_run(monkeypatch: pytest.MonkeyPatch, ledger: Ledger, **more: Any) ->
     return learner, Watched(learner, monkeypatch)
 
 
-def narrowest(focus: Focus) -> float:
-    return float(focus.weights.min() / focus.weights.max())
+def narrowest(query_weights: QueryWeights) -> float:
+    return float(query_weights.weights.min() / query_weights.weights.max())
 
 
 def test_a_change_of_tastes_widens_the_focus_and_chains_come_first_again(
@@ -562,12 +569,12 @@ def test_a_change_of_tastes_widens_the_focus_and_chains_come_first_again(
     assert policy._position.memory_begins == first
     asked = kinds(learner, ledger)
     assert asked[first - 1], "around a slate until then"
-    assert narrowest(watched.arounds[first - 1]) < 0.7
-    assert asked[first : first + CHAINS] == [False] * CHAINS
+    assert narrowest(watched.swaps[first - 1]) < 0.7
+    assert asked[first : first + SEQUENCES] == [False] * SEQUENCES
     assert asked[-1]
     assert (watched.chains[first].weights == FULL).all()
     assert narrowest(watched.chains[first + 1]) < 0.7
-    assert sorted([*watched.chains, *watched.arounds]) == list(range(policy.plan.releases))
+    assert sorted([*watched.chains, *watched.swaps]) == list(range(policy.plan.releases))
 
 
 def appearing(learner: Learner, batch: int) -> Users:
@@ -582,8 +589,8 @@ def appearing(learner: Learner, batch: int) -> Users:
 def test_an_item_that_appears_or_comes_back_is_in_full_focus(monkeypatch: pytest.MonkeyPatch) -> None:
     learner, watched = watched_run(monkeypatch, Ledger(WIDE), absent=[30])
     appearing(learner, 5)
-    weights = shown_of(learner).focus.weights
-    assert all(focus.weights[30] == FULL for focus in watched.chains.values())
+    weights = shown_of(learner).query_weights.weights
+    assert all(query_weights.weights[30] == FULL for query_weights in watched.chains.values())
     assert weights.min() < 0.7 * FULL
     assert weights[30] == FULL
     gone = int(np.argmin(weights))
@@ -601,34 +608,34 @@ def test_an_item_that_appears_is_in_full_focus_until_somebody_was_asked_about_it
     learner, watched = watched_run(monkeypatch, Ledger(WIDE), absent=[30])
     learner.replay(appearing(learner, batch))
     assert int(policy_of(learner).items.first_batch[30]) == batch + 1
-    asked = watched.chains | watched.arounds
+    asked = watched.chains | watched.swaps
     for number in range(batch + 2):
         assert asked[number].weights[30] == max(asked[number].weights)
 
 
 def test_a_focus_widens_for_some_items_or_for_all() -> None:
-    focus = NextFocus(6, 2, 1.0)
-    focus.follow(Standing(np.arange(1.0, 7.0), np.ones(6), 1.0, 6.0), elapsed=1000.0)
-    assert focus.weights[-1] < FULL
-    focus.widen(np.array([5]))
-    assert focus.weights.tolist()[-1] == FULL
-    assert focus.weights[4] < FULL
-    focus.widen()
-    assert (focus.weights == FULL).all()
+    query_weights = NextQueryWeights(6, 2, 1.0)
+    query_weights.follow(Standing(np.arange(1.0, 7.0), np.ones(6), 1.0, 6.0), elapsed=1000.0)
+    assert query_weights.weights[-1] < FULL
+    query_weights.widen(np.array([5]))
+    assert query_weights.weights.tolist()[-1] == FULL
+    assert query_weights.weights[4] < FULL
+    query_weights.widen()
+    assert (query_weights.weights == FULL).all()
 
 
 def test_weights_stay_within_their_bounds() -> None:
     """The first in full focus, none below 1/sqrt(wishes) or the floor; where users want one thing all are in full."""
     places = np.arange(1.0, 101.0)
     for wishes, least in ((1.0, FULL), (2.0, FULL / 2), (100.0, 0.3 * FULL)):
-        focus = NextFocus(100, 2, 1.0)
-        focus.follow(Standing(places, np.ones(100), 1.0, wishes), elapsed=1e6)
-        assert (focus.weights[:3] == FULL).all()
-        assert focus.weights.min() == round(least)
-        assert (np.diff(focus.weights) <= 0).all()
+        query_weights = NextQueryWeights(100, 2, 1.0)
+        query_weights.follow(Standing(places, np.ones(100), 1.0, wishes), elapsed=1e6)
+        assert (query_weights.weights[:3] == FULL).all()
+        assert query_weights.weights.min() == round(least)
+        assert (np.diff(query_weights.weights) <= 0).all()
         for users in (1, 100, 10**6):
-            chain, asked = focus.of_chain(users), focus.of_around(users)
-            assert 512 <= chain.singles <= 1023
+            chain, asked = query_weights.for_sequence(users), query_weights.for_swap(users)
+            assert 512 <= chain.singletons <= 1023
             assert (asked.weights >= chain.weights // 2 - 1).all()
             assert (asked.weights <= chain.weights).all()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from diminuendo.sums.chains.sets_by_type import no_items
+from diminuendo.sums.greedy_queries.release import no_items
 from diminuendo.types import EMPTY_SLOT
 
 

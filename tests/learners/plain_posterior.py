@@ -1,27 +1,27 @@
-"""Beliefs as one would write them in numpy: what the compiled ones of belief.py are compared with."""
+"""Beliefs as one would write them in numpy: what the compiled ones of posterior.py are compared with."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from diminuendo.learners.overlap.belief import SCALES, SHARES, SPREADS, STEPS
+from diminuendo.learners.overlap.posterior import SCALES, SHARES, SPREADS, STEPS
 
 
-def of_singles(singles: np.ndarray, deviation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def from_singletons(singletons: np.ndarray, deviation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Normal scales around 0."""
     known = np.isfinite(deviation)
     smallest = deviation[known].min() / 10
-    largest = 1.5 * max(np.abs(singles[known]).max(), 2 * smallest)
+    largest = 1.5 * max(np.abs(singletons[known]).max(), 2 * smallest)
     scales = np.concatenate([[smallest / 10], np.geomspace(smallest, largest, SCALES)])
     noise = np.where(known, deviation, 1.0)[:, None] ** 2
-    seen = np.where(known, singles, 0.0)[:, None]
+    seen = np.where(known, singletons, 0.0)[:, None]
     whole = noise + scales**2
     shares = _shares(-0.5 * (np.log(whole) + seen**2 / whole), known)
     trust = np.where(known[:, None], scales**2 / whole, 0.0)
     return _mixed(shares, trust * seen, scales**2 * (1 - trust))
 
 
-def lose(
+def condition_on_losses(
     mean: np.ndarray, variance: np.ndarray, row: np.ndarray, deviation: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """What is left, where `row` measures what was lost."""

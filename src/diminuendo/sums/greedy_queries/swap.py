@@ -20,12 +20,12 @@ from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.sums.chains.release import OtherChain
-from diminuendo.sums.chains.users.participants import Participants
+from diminuendo.sums.greedy_queries.participants import Participants
+from diminuendo.sums.greedy_queries.release import OtherSequence
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
 
-class AroundRelease:
+class SwapRelease:
     """One release over a frozen set of users, of what they say around a slate. Drawn as a whole, once."""
 
     __getstate__ = refuse_copies
@@ -42,16 +42,16 @@ class AroundRelease:
         self.slate, self.sigma, self.factors = slate, sigma, factors
 
     def __repr__(self) -> str:
-        return f"<AroundRelease {self._paid.name}, {len(self.slate)} items>"
+        return f"<SwapRelease {self._paid.name}, {len(self.slate)} items>"
 
     def publish(self, secret: SecretRandomness) -> Ints:
         """(parts, items) weighted sums in ticks times weights, with noise: the rest, then what each slot keeps.
 
-        Nobody is queried where it was drawn before a crash.
+        No user is queried where it was drawn before a crash.
         """
         shape = (len(self.slate) + 1, self._n_items)
         # Users are queried before the ledger is held: functions may take their time, and others use it too.
-        total = None if self._paid.has("around") else self._users.around(self.slate)
+        total = None if self._paid.has("around") else self._users.swap(self.slate)
 
         def draw() -> Ints:
             assert total is not None
@@ -61,12 +61,12 @@ class AroundRelease:
         kept = self._paid.once("around", draw, secret)
         size = len(self.slate)
         if len(kept) != size + shape[0] * shape[1] or (kept[:size] != self.slate).any():
-            raise OtherChain("This release was drawn around another slate before; it is not drawn again.")
+            raise OtherSequence("This release was drawn around another slate before; it is not drawn again.")
         return kept[size:].reshape(shape)
 
 
 def checked_slate(slate: Sequence[int] | Ints, n_items: int) -> Ints:
-    """A slate at the door: different items, and empty slots."""
+    """A slate after validation: different items, and empty slots."""
     given = np.array(slate)
     shown = given[given != EMPTY_SLOT]
     whole = given.ndim == 1 and (np.issubdtype(given.dtype, np.integer) or len(given) == 0)

@@ -19,11 +19,17 @@ from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
-from diminuendo.sums.chains.cost import UNIT, cost_of_one, deviation_for, split_deviations, squared_shifts
-from diminuendo.sums.chains.focus import FULL, SHARES, Focus
 from diminuendo.sums.clip import Clip
+from diminuendo.sums.greedy_queries.cost import (
+    UNIT,
+    cost_of_one,
+    deviation_for,
+    split_deviations,
+    squared_shifts,
+)
+from diminuendo.sums.greedy_queries.query_weights import FULL, SHARES, QueryWeights
 from diminuendo.types import Ints
-from tests.kit.stored import HandChain, UsersByHand
+from tests.kit.stored import HandSequence, UsersByHand
 from tests.sums.test_stored import ITEMS, WIDE, secret, stored, vectors
 
 BUDGET = Budget(1.0, 1e-6)
@@ -33,8 +39,8 @@ UNEVEN = (1e9, 3e8)
 weighings = st.lists(
     st.sampled_from([1, 2, 77, 128, 255, FULL]) | st.integers(1, FULL), min_size=ITEMS, max_size=ITEMS
 )
-foci = st.builds(
-    lambda weights, singles: Focus(np.array(weights), singles),
+all_query_weights = st.builds(
+    lambda weights, singletons: QueryWeights(np.array(weights), singletons),
     weighings,
     st.sampled_from([1, 512, SHARES - 1]) | st.integers(1, SHARES - 1),
 )
@@ -45,8 +51,8 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
 
 
-def full(n_items: int = ITEMS, singles: int = SHARES // 2) -> Focus:
-    return Focus(np.full(n_items, FULL), singles)
+def full(n_items: int = ITEMS, singletons: int = SHARES // 2) -> QueryWeights:
+    return QueryWeights(np.full(n_items, FULL), singletons)
 
 
 def squared(shift: Ints, sigma: float) -> Fraction:
@@ -61,13 +67,13 @@ def charged(ledger: Ledger, name: str, batch: int = 0) -> Fraction:
     return Fraction(event.squares[batch])
 
 
-def along(release: HandChain, chain: Iterable[int], later: Iterable[Any]) -> list[tuple[Ints, float]]:
+def along(release: HandSequence, chain: Iterable[int], later: Iterable[Any]) -> list[tuple[Ints, float]]:
     """Everything that a release publishes along a chain, each with the deviation of its noise."""
-    singles = release.singles(secret())
-    rows = [release.row(item, gains, secret()) for item, gains in zip(chain, later, strict=True)]
+    singletons = release.singletons(secret())
+    rows = [release.losses(item, gains, secret()) for item, gains in zip(chain, later, strict=True)]
     return [
-        (singles, release.sigmas[0]),
-        *((part, release.sigmas[1]) for part in (*rows, release.rest(secret()))),
+        (singletons, release.sigmas[0]),
+        *((part, release.sigmas[1]) for part in (*rows, release.residual(secret()))),
     ]
 
 
@@ -88,7 +94,7 @@ def moved(one: Iterable[tuple[Ints, float]], other: Iterable[tuple[Ints, float]]
     chain=st.permutations(range(ITEMS)).map(lambda order: list(order[:3])),
     weight=st.integers(0, UNIT),
     clip=st.sampled_from(CLIPS),
-    focus=foci,
+    query_weights=all_query_weights,
     planned=st.sampled_from([WIDE, UNEVEN]),
 )
 def test_hostile_users_move_a_release_in_any_focus_by_no_more_than_is_charged(
@@ -97,7 +103,7 @@ def test_hostile_users_move_a_release_in_any_focus_by_no_more_than_is_charged(
     chain: list[int],
     weight: int,
     clip: Clip,
-    focus: Focus,
+    query_weights: QueryWeights,
     planned: tuple[float, float],
 ) -> None:
     result = []
@@ -106,7 +112,7 @@ def test_hostile_users_move_a_release_in_any_focus_by_no_more_than_is_charged(
         for user, later in (one, other):
             users = stored(clip=clip)
             users.add(user, np.arange(ITEMS), batch=0)
-            release = users.focused(0, [weight], planned, focus, secret())
+            release = users.begin_greedy(0, [weight], planned, query_weights, secret())
             result.append(along(release, chain, later))
     shifts = squared_shifts(ITEMS, clip)
     assert moved(*result) <= weight**2 * cost_of_one(shifts, planned) <= charged(users.ledger, "users-000000")
@@ -116,9 +122,9 @@ def test_hostile_users_move_a_release_in_any_focus_by_no_more_than_is_charged(
             sum(int((part.astype(object) ** 2).sum()) for part, _ in published[1:])
             <= (weight * clip.limit) ** 2
         )
-    (singles, before), *rows = ((a - b, sigma) for (a, sigma), (b, _) in zip(*result, strict=True))
-    share = focus.share * weight**2 * cost_of_one(shifts, planned)
-    assert squared(singles, before) <= share
+    (singletons, before), *rows = ((a - b, sigma) for (a, sigma), (b, _) in zip(*result, strict=True))
+    share = query_weights.share * weight**2 * cost_of_one(shifts, planned)
+    assert squared(singletons, before) <= share
     assert (
         sum((squared(*row) for row in rows), Fraction(0)) <= weight**2 * cost_of_one(shifts, planned) - share
     )
@@ -126,13 +132,13 @@ def test_hostile_users_move_a_release_in_any_focus_by_no_more_than_is_charged(
 
 def test_two_users_can_move_all_that_is_charged_whatever_the_share(bare: None) -> None:
     """The price is not idle: she wants an item in focus, which is lost at the first row, or another one to the end."""
-    for singles in (1, 300, SHARES - 1):
+    for singletons in (1, 300, SHARES - 1):
         result = []
         for item, later in ((0, 0.0), (1, 1.0)):
             users = stored()
             users.add([1.0], [item], batch=0)
-            focus = Focus(np.array([FULL, FULL, 1, 1]), singles)
-            result.append(along(users.focused(0, [UNIT], WIDE, focus, secret()), [2], [[later]]))
+            query_weights = QueryWeights(np.array([FULL, FULL, 1, 1]), singletons)
+            result.append(along(users.begin_greedy(0, [UNIT], WIDE, query_weights, secret()), [2], [[later]]))
         paid = charged(users.ledger, "users-000000")
         assert (1 - Fraction(1, 10**12)) * paid < moved(*result) <= paid
 
@@ -151,15 +157,15 @@ def test_full_focus_says_what_a_release_without_focus_says(
     result = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
-        for focused in (False, True):
+        for begin_greedy in (False, True):
             users = stored(clip=clip)
             for number, user in enumerate(user_ids):
                 users.add(user, np.arange(ITEMS), batch=number % 2)
             one, other = squared_shifts(ITEMS, clip)
             rows = deviation_for(cost_of_one([one], [1e9]), other)
             gains = [[gain for user in said[: len(user_ids)] for gain in user] for said in later]
-            if focused:
-                release = users.focused(0, [3, 2], (1e9, rows), full(), secret())
+            if begin_greedy:
+                release = users.begin_greedy(0, [3, 2], (1e9, rows), full(), secret())
             else:
                 release = users.release(0, [3, 2], (1e9, rows))
             result.append(along(release, chain, gains))
@@ -172,8 +178,10 @@ def test_what_is_in_focus_counts_more(bare: None) -> None:
     """She wants everything, and would be clipped: what is out of focus makes room for what is in it."""
     users = stored()
     users.add([1.0] * ITEMS, batch=0)
-    wide = users.focused(0, [1], WIDE, full(), secret()).singles(secret())
-    narrow = users.focused(1, [1], WIDE, Focus(np.array([FULL, 1, 1, 1]), 512), secret()).singles(secret())
+    wide = users.begin_greedy(0, [1], WIDE, full(), secret()).singletons(secret())
+    narrow = users.begin_greedy(
+        1, [1], WIDE, QueryWeights(np.array([FULL, 1, 1, 1]), 512), secret()
+    ).singletons(secret())
     assert wide.tolist() == [512] * ITEMS
     assert narrow.tolist() == [1023, 3, 3, 3]
 
@@ -183,12 +191,12 @@ def test_rows_are_in_the_focus_of_the_release(bare: None) -> None:
     users = stored(clip=Clip(bound=30.0))
     users.add([0.5, 1.0, 0.25, 0.75], batch=0)
     weights = np.array([FULL, 128, 64, 32])
-    chain = users.focused(0, [2], WIDE, Focus(weights, 512), secret())
-    singles = chain.singles(secret())
-    np.testing.assert_array_equal(singles, 8 * weights * [0.5, 1.0, 0.25, 0.75])
-    row = chain.row(0, [0.25, 0.5, 0.25, 0.5], secret())
-    np.testing.assert_array_equal(singles - row, 8 * weights * [0.0, 0.5, 0.25, 0.5])
-    np.testing.assert_array_equal(chain.rest(secret()), singles - row)
+    chain = users.begin_greedy(0, [2], WIDE, QueryWeights(weights, 512), secret())
+    singletons = chain.singletons(secret())
+    np.testing.assert_array_equal(singletons, 8 * weights * [0.5, 1.0, 0.25, 0.75])
+    row = chain.losses(0, [0.25, 0.5, 0.25, 0.5], secret())
+    np.testing.assert_array_equal(singletons - row, 8 * weights * [0.0, 0.5, 0.25, 0.5])
+    np.testing.assert_array_equal(chain.residual(secret()), singletons - row)
 
 
 # What is kept.
@@ -201,7 +209,7 @@ def opened(path: Path) -> UsersByHand:
     return users
 
 
-FIRST, OTHER = Focus(np.array([FULL, 128, 64, 1]), 700), Focus(np.array([1, FULL, 2, 3]), 20)
+FIRST, OTHER = QueryWeights(np.array([FULL, 128, 64, 1]), 700), QueryWeights(np.array([1, FULL, 2, 3]), 20)
 
 
 @pytest.mark.parametrize("drawn", [True, False])
@@ -209,41 +217,20 @@ def test_after_a_crash_the_focus_is_the_one_that_was_kept(tmp_path: Path, drawn:
     """Also where the crash came between keeping it and the first draw; whatever is given then."""
     source = SecretRandomness(SystemSource())
     users = opened(tmp_path)
-    before = users.focused(0, [UNIT], WIDE, FIRST, source)
-    singles = before.singles(source) if drawn else None
+    before = users.begin_greedy(0, [UNIT], WIDE, FIRST, source)
+    singletons = before.singletons(source) if drawn else None
     users.ledger.close()
     users = opened(tmp_path)
-    again = users.focused(0, [UNIT], WIDE, OTHER, source)
+    again = users.begin_greedy(0, [UNIT], WIDE, OTHER, source)
     np.testing.assert_array_equal(again.factors, FIRST.factors)
     assert again.sigmas == before.sigmas
-    if singles is not None:
-        np.testing.assert_array_equal(again.singles(source), singles)
+    if singletons is not None:
+        np.testing.assert_array_equal(again.singletons(source), singletons)
     assert len(users.ledger.charges) == 1
-    assert [entry.name for entry in users.ledger.drawn] == ["people-000000.focus", "people-000000.singles"][
+    assert [entry.name for entry in users.ledger.drawn] == ["users-000000.focus", "users-000000.singles"][
         : 1 + drawn
     ]
     users.ledger.close()
-
-
-def test_a_focus_that_could_not_be_kept_may_be_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing was drawn by it."""
-    users = stored()
-    with monkeypatch.context() as patch:
-        patch.setattr(users.ledger._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-        with pytest.raises(OSError, match="full"):
-            users.focused(0, [UNIT], WIDE, FIRST, secret())
-    np.testing.assert_array_equal(users.focused(0, [UNIT], WIDE, OTHER, secret()).factors, OTHER.factors)
-    assert len(users.ledger.charges) == 1
-
-
-def test_a_focus_that_is_changed_afterwards_changes_nothing(bare: None) -> None:
-    users = stored()
-    users.add([1.0], [0], batch=0)
-    weights = np.full(ITEMS, 128)
-    release = users.focused(0, [1], WIDE, Focus(weights, 512), secret())
-    weights[:] = FULL
-    assert release.singles(secret()).tolist() == [512, 0, 0, 0]
-    assert users.focused(0, [1], WIDE, full(), secret()).factors.tolist() == [0.5] * ITEMS
 
 
 # What it costs.
@@ -271,27 +258,27 @@ def test_sharing_a_price_out_anew_costs_no_more_and_wastes_next_to_nothing(
 
 
 BAD = [
-    Focus(np.array([0, 1, 1, 1]), 512),
-    Focus(np.array([FULL + 1, 1, 1, 1]), 512),
-    Focus(np.array([-1, 1, 1, 1]), 512),
-    Focus(np.full(ITEMS - 1, FULL), 512),
-    Focus(np.full(ITEMS + 1, FULL), 512),
-    Focus(np.full((1, ITEMS), FULL), 512),
-    Focus(np.full(ITEMS, 1.0), 512),
-    Focus(np.full(ITEMS, np.nan), 512),
-    Focus(np.full(ITEMS, FULL), 0),
-    Focus(np.full(ITEMS, FULL), SHARES),
-    Focus(np.full(ITEMS, FULL), 0.5),  # type: ignore[arg-type]
+    QueryWeights(np.array([0, 1, 1, 1]), 512),
+    QueryWeights(np.array([FULL + 1, 1, 1, 1]), 512),
+    QueryWeights(np.array([-1, 1, 1, 1]), 512),
+    QueryWeights(np.full(ITEMS - 1, FULL), 512),
+    QueryWeights(np.full(ITEMS + 1, FULL), 512),
+    QueryWeights(np.full((1, ITEMS), FULL), 512),
+    QueryWeights(np.full(ITEMS, 1.0), 512),
+    QueryWeights(np.full(ITEMS, np.nan), 512),
+    QueryWeights(np.full(ITEMS, FULL), 0),
+    QueryWeights(np.full(ITEMS, FULL), SHARES),
+    QueryWeights(np.full(ITEMS, FULL), 0.5),  # type: ignore[arg-type]
 ]
 
 
-@pytest.mark.parametrize("focus", BAD, ids=str)
-def test_a_bad_focus_is_refused_before_anything_is_paid(focus: Focus) -> None:
+@pytest.mark.parametrize("query_weights", BAD, ids=str)
+def test_a_bad_focus_is_refused_before_anything_is_paid(query_weights: QueryWeights) -> None:
     users = stored()
     with pytest.raises(InvalidInput):
-        users.focused(0, [1], WIDE, focus, secret())
+        users.begin_greedy(0, [1], WIDE, query_weights, secret())
     with pytest.raises(InvalidInput):
-        users.around(0, [1], WIDE, [0, 1], focus, secret())
+        users.swap(0, [1], WIDE, [0, 1], query_weights, secret())
     assert not users.ledger.charges
 
 
@@ -299,9 +286,9 @@ def test_a_bad_focus_is_refused_before_anything_is_paid(focus: Focus) -> None:
 def test_what_was_bought_as_a_chain_is_no_around_and_the_other_way_round(first: str) -> None:
     users = stored()
     begin: dict[str, Callable[[int], Any]] = {
-        "chain": lambda number: users.focused(number, [UNIT], WIDE, full(), secret()),
-        "around": lambda number: users.around(number, [UNIT], WIDE, [0, 1], full(), secret()),
-        "longer around": lambda number: users.around(number, [UNIT], WIDE, [0, 1, 2], full(), secret()),
+        "chain": lambda number: users.begin_greedy(number, [UNIT], WIDE, full(), secret()),
+        "around": lambda number: users.swap(number, [UNIT], WIDE, [0, 1], full(), secret()),
+        "longer around": lambda number: users.swap(number, [UNIT], WIDE, [0, 1, 2], full(), secret()),
     }
     begin[first](0)
     others = {"chain": ["around"], "around": ["chain", "longer around"]}[first]

@@ -9,16 +9,22 @@ import numpy as np
 import pytest
 
 from diminuendo import SeededSource
-from diminuendo.learners.overlap.belief import Belief
 from diminuendo.learners.overlap.contexts.columns import ColumnMeans, Evidence
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
-from diminuendo.learners.overlap.contexts.shares import COUNTS, TRIAL, open_sizes, shared_focus, trial_shares
-from diminuendo.learners.overlap.contexts.shrink import Cells, begin_common, believed, fit
+from diminuendo.learners.overlap.contexts.shares import (
+    COUNTS,
+    TRIAL,
+    open_sizes,
+    shared_query_weights,
+    trial_shares,
+)
+from diminuendo.learners.overlap.contexts.shrink import Cells, begin_common, cell_posterior, fit
+from diminuendo.learners.overlap.posterior import Posterior
 from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.learners.overlap.running_means import Measured
 from diminuendo.streams.contexts import Contexts
-from diminuendo.sums.chains.cells import SharedFocus
-from diminuendo.sums.chains.focus import FULL, SHARES
+from diminuendo.sums.greedy_queries.cells import SharedQueryWeights
+from diminuendo.sums.greedy_queries.query_weights import FULL, SHARES
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 from tests.kit.hostile_contexts import without_noise
 from tests.learners.test_contexts import N_ITEMS, ROUNDS, SLOTS, TABLE, USERS
@@ -60,7 +66,7 @@ def test_the_posterior_is_the_integral() -> None:
     random = np.random.default_rng(0)
     cells = some_cells(random, 5, 4)
     common = random.dirichlet(np.ones(len(CASES)))
-    mean, variance = believed(cells, common)
+    mean, variance = cell_posterior(cells, common)
     for g, a in np.ndindex(*cells.rates.shape):
         centre, v, scale = cells.centres[g, a], cells.centre_variance[a], cells.scales[a]
         if np.isinf(cells.variances[g, a]):
@@ -111,10 +117,10 @@ def test_nothing_deviates_until_it_earns_its_place() -> None:
     centres, noise = np.tile(m, (30, 1)), np.full((30, 20), 1e-3)
     rates = centres + random.normal(0, np.sqrt(noise))
     quiet = Cells(rates, noise, centres, np.full(20, 1e-6), m * m.max())
-    mean, _ = believed(quiet, fit(quiet, begin_common()))
+    mean, _ = cell_posterior(quiet, fit(quiet, begin_common()))
     assert np.abs(mean - centres).max() < 0.2 * np.abs(rates - centres).max()
     loud = quiet._replace(rates=np.where(np.arange(30)[:, None] % 2, 2.0, 0.1) * centres + rates - centres)
-    mean, _ = believed(loud, fit(loud, begin_common()))
+    mean, _ = cell_posterior(loud, fit(loud, begin_common()))
     assert np.abs(mean - loud.rates).mean() < 0.5 * np.abs(mean - centres).mean()
 
 
@@ -132,7 +138,7 @@ def test_means_of_a_column_are_by_precision_and_by_share() -> None:
         # Of each value, sum / (share units) with deviation sigma / (share units), by precision.
         total += (shares[:, None] * units / sigma) ** 2 * sums / (shares[:, None] * units)
         weight += (units / sigma) ** 2
-    whole = Belief(np.full(4, 0.3), np.full(4, 1e-5))
+    whole = Posterior(np.full(4, 0.3), np.full(4, 1e-5))
     rates = total / (shares[:, None] ** 2 * weight)
     np.testing.assert_allclose(column.shares(), shares)
 
@@ -149,7 +155,7 @@ def test_means_of_a_column_are_by_precision_and_by_share() -> None:
         whole.variance,
         np.full(4, 0.09),
     )
-    mean, variance = believed(cells, fit(cells, begin_common()))
+    mean, variance = cell_posterior(cells, fit(cells, begin_common()))
     assert view.evidence.weight > 0
     np.testing.assert_allclose(view.deviations, mean - 0.3, rtol=1e-6)
     np.testing.assert_allclose(view.variances, variance, rtol=1e-6)
@@ -161,24 +167,26 @@ def test_means_of_a_column_are_by_precision_and_by_share() -> None:
 
 
 @pytest.mark.parametrize("private", [False, True])
-@pytest.mark.parametrize("around", [False, True])
-def test_shares_are_all_of_the_cost_and_private_counts_get_theirs(private: bool, around: bool) -> None:
+@pytest.mark.parametrize("swap", [False, True])
+def test_shares_are_all_of_the_cost_and_private_counts_get_theirs(private: bool, swap: bool) -> None:
     random, weights = np.random.default_rng(3), np.full(4, FULL)
     for _ in range(300):
         many = int(random.integers(1, 4))
         result = [Evidence(float(random.choice([0.0, 0.5, 1.0])), False) for _ in range(many)]
         trial = trial_shares(result, float(random.random()), (random.random(many) * 1000).tolist(), 20.0)
         assert sum(trial) <= TRIAL + 1e-12
-        singles = float(random.uniform(0.01, 0.99))
-        focus = shared_focus(weights, result, trial, singles=singles, private=private, around=around)
-        parts = (focus.singles, focus.others, *focus.cells, *focus.counts)
+        singletons = float(random.uniform(0.01, 0.99))
+        query_weights = shared_query_weights(
+            weights, result, trial, singletons=singletons, private=private, swap=swap
+        )
+        parts = (query_weights.singletons, query_weights.others, *query_weights.cells, *query_weights.counts)
         assert sum(parts) == SHARES
         assert min(parts) >= 0
-        assert focus.others > 0
-        assert (focus.singles == 0) == around
-        assert sum(focus.counts) == (many * int(SHARES * COUNTS / many) if private else 0)
+        assert query_weights.others > 0
+        assert (query_weights.singletons == 0) == swap
+        assert sum(query_weights.counts) == (many * int(SHARES * COUNTS / many) if private else 0)
         if all(evidence.weight == 0 for evidence in result):
-            assert sum(focus.cells) <= TRIAL * SHARES
+            assert sum(query_weights.cells) <= TRIAL * SHARES
 
 
 def test_a_segment_that_seems_empty_is_of_one_user() -> None:
@@ -215,7 +223,7 @@ def oracle_rows(chains: list[list[int]], types: Ints, factors: Floats) -> tuple[
     users = np.asarray(USERS.matrices[0].todense())[: len(types)]
     whole = np.zeros(N_ITEMS, dtype=np.int64)
     rows: dict[tuple[frozenset[int], int], Ints] = {}
-    rests: dict[frozenset[int], Ints] = {}
+    residuals: dict[frozenset[int], Ints] = {}
     for chances, kind in zip(users, types.tolist(), strict=True):
         said = factors * chances
         scale = 1024 * min(1.0, 1 / max(1e-300, math.sqrt(float((said**2).sum()))))
@@ -232,8 +240,8 @@ def oracle_rows(chains: list[list[int]], types: Ints, factors: Floats) -> tuple[
             after[so_far] = 0
             rows[key] = rows.get(key, 0) + left - after
             left = after
-        rests[frozenset(so_far)] = rests.get(frozenset(so_far), 0) + left
-    return whole, rows, rests
+        residuals[frozenset(so_far)] = residuals.get(frozenset(so_far), 0) + left
+    return whole, rows, residuals
 
 
 def test_rows_are_summed_by_question() -> None:
@@ -246,19 +254,19 @@ def test_rows_are_summed_by_question() -> None:
     first = policy.plan.schedule.ends[0]
     learner.replay(USERS[:first], contexts=TABLE[:first])
     weights = np.array([FULL, 77] * (N_ITEMS // 2))
-    focus = SharedFocus(weights, 300, 600, (124,), (0,))
+    query_weights = SharedQueryWeights(weights, 300, 600, (124,), (0,))
     chains = [[0, 4, 8], [0, EMPTY_SLOT, 4], [4, 0, 8], [9, 8, 2]]
     memory: Any = policy._memory
     types = TABLE[:first] + 1
-    whole, rows, rests = oracle_rows(chains, types, weights / FULL)
+    whole, rows, residuals = oracle_rows(chains, types, weights / FULL)
     unit = int(policy.plan.weights[0, 0])
     with without_noise():
-        asked, cells = memory.begin_by_type(0, 0, focus)
-        np.testing.assert_allclose(asked.singles().sums, unit * whole, atol=unit * first)
+        asked, cells = memory.begin_by_type(0, 0, query_weights)
+        np.testing.assert_allclose(asked.singletons().sums, unit * whole, atol=unit * first)
         sets = [frozenset[int]()] * 4
         for step in range(3):
             items = np.array([chain[step] for chain in chains])
-            whose, measured = asked.row_by_type(items)
+            whose, measured = asked.losses_by_type(items)
             assert (whose < 0).tolist() == (items == EMPTY_SLOT).tolist()
             keys = {(sets[kind], int(items[kind])): int(whose[kind]) for kind in range(4) if whose[kind] >= 0}
             assert len(measured.sums) == len(keys) == len(set(keys.values())), "a question is published once"
@@ -266,10 +274,10 @@ def test_rows_are_summed_by_question() -> None:
                 expected = unit * rows.get(key, np.zeros(N_ITEMS))
                 np.testing.assert_allclose(measured.sums[place], expected, atol=unit * first)
             sets = [so_far | {int(item)} - {EMPTY_SLOT} for so_far, item in zip(sets, items, strict=True)]
-        whose, measured = asked.rest_by_type()
+        whose, measured = asked.residual_by_type()
         for kind, so_far in enumerate(sets):
             np.testing.assert_allclose(
-                measured.sums[whose[kind]], unit * rests.get(so_far, 0), atol=unit * first
+                measured.sums[whose[kind]], unit * residuals.get(so_far, 0), atol=unit * first
             )
         result = cells.cells(0)
     for value in range(3):

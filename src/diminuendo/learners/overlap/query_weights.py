@@ -1,22 +1,24 @@
-r"""What the next release pays attention to, by what was published: which items, and how much to what they overlap.
+r"""The query weights of the next release, as a function of what was published: items, and the share of singletons.
 
-*Items.* Whoever wants many things is clipped, so that each of her wishes counts little. Weights w, one per item,
-multiply what users say before it is clipped (sums/chains/focus.py): item a is then measured with a precision in
-proportion to w_a^2 / sum_c w_c^2 q_c, where q_c is how many want c. If b_a is how likely it is that a must be told from
-an item that is picked, sum_a b_a log(precision of a) is largest for w_a^2 in proportion to b_a / q_a. Nobody knows how
-many contenders there are, so all numbers of them are taken for alike likely: b = 1/r for the item of place r, its best
-rank for any slot. Noise falls like 1 / users, and with it the number of items that cannot be told from the best:
+*Items.* A user who wants many things is clipped, so that each of their wishes counts little. Weights w, one per item,
+multiply a user's values before they are clipped (sums/greedy_queries/query_weights.py): item a is then measured with
+a precision in proportion to w_a^2 / sum_c w_c^2 q_c, where q_c is how many users want c. If b_a is how likely it is
+that a must be told from an item that is picked, sum_a b_a log(precision of a) is largest for w_a^2 in proportion to
+b_a / q_a. The number of contenders is not known, so all numbers of them are taken as equally likely: b = 1/r for the
+item of rank r, its best rank for any slot. Noise falls like 1 / users, and with it the number of items that cannot be
+told from the best:
 
     w_a = sqrt((full / r_a) (typical / q_a)), from `least` to 1        full = N/10 t_1/t, at least 3
 
-`typical` is the q of items that are shown. Where wishes fall like 1/rank, r q is constant, and nothing is in focus.
+`typical` is the q of items that are shown. Where wishes fall like 1/rank, r q is constant, and all weights are equal.
 
-*Where wishes are few there is nothing to win.* Who wants one thing is not clipped, and a weight below 1 only makes her
-wish count less beside the noise. Singles of a user with m wishes add up to sqrt(m), so all published singles together
-tell about how many wishes users have; nobody's can be made to count by more than that factor, and no weight is below
-1 / sqrt(m). Nor do items overlap for who wants one thing: rows then say nothing, and get less of the budget:
+*Where users want few items there is nothing to gain.* A user who wants one item is not clipped, and a weight below 1
+only makes that wish count less beside the noise. Singleton values of a user with m wishes add up to sqrt(m), so all
+published singleton values together tell about how many wishes users have. No user can be made to count by more than
+that factor, and no weight is below 1 / sqrt(m). Nor do items overlap for users who want one: marginal losses then say
+nothing, and get less of the budget:
 
-    share of singles = late + (.95 - late) min(1, 12 nu / t)            late = 1/2 + 1/2 / sqrt(m)
+    share of singletons = late + (.95 - late) min(1, 12 nu / t)            late = 1/2 + 1/2 / sqrt(m)
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.sums.chains.focus import FULL, SHARES, Focus
+from diminuendo.sums.greedy_queries.query_weights import FULL, SHARES, QueryWeights
 from diminuendo.types import Floats, Ints
 
 SHARE, FEWEST, FLOOR = 0.1, 3.0, 0.3
@@ -35,7 +37,7 @@ EARLY, EARLY_NUS = 0.95, 12.0
 """The share of singles in the beginning, and for how many nu of users (schedule.py) that is."""
 EASY, MILD = 100.0, 0.5
 """From EASY nu of users for each slot on, weights around a slate fall, to the share MILD of themselves at least:
-noise is small then, and whoever is clipped counts less than others."""
+noise is small then, and users who are clipped count less than others."""
 
 
 class Standing(NamedTuple):
@@ -51,7 +53,7 @@ class Standing(NamedTuple):
     """What singles of a user add up to; None where they were not measured."""
 
 
-class NextFocus:
+class NextQueryWeights:
     """Follows what was published from release to release."""
 
     def __init__(self, n_items: int, slots: int, nu: float) -> None:
@@ -61,7 +63,7 @@ class NextFocus:
         self.arrays = (self.weights, self._wishes)
 
     def __repr__(self) -> str:
-        return f"<NextFocus: {int((self.weights == FULL).sum())} of {len(self.weights)} items in full>"
+        return f"<NextQueryWeights: {int((self.weights == FULL).sum())} of {len(self.weights)} items in full>"
 
     @property
     def wishes(self) -> float:
@@ -81,22 +83,20 @@ class NextFocus:
         """These items, or all, are in full focus again."""
         self.weights[items] = FULL
 
-    def of_chain(self, users: int) -> Focus:
+    def for_sequence(self, users: int) -> QueryWeights:
         """For a chain over that many users."""
-        return Focus(self.weights.copy(), round(singles_share(self.wishes, self._nu, users) * SHARES))
+        return QueryWeights(
+            self.weights.copy(), round(singletons_share(self.wishes, self._nu, users) * SHARES)
+        )
 
-    def of_around(self, users: int) -> Focus:
+    def for_swap(self, users: int) -> QueryWeights:
         """For a release around a slate, over that many users."""
         mild = min(1.0, max(MILD, EASY * self._slots * self._nu / users))
         weights = np.maximum(1, np.rint(mild * self.weights)).astype(np.int64)
-        return Focus(weights, SHARES // 2)  # there are no rows to share with
-
-    def sound(self) -> bool:
-        """Whether this, as read from a snapshot, can have come about."""
-        return bool(((self.weights >= 1) & (self.weights <= FULL)).all() and np.isfinite(self._wishes[0]))
+        return QueryWeights(weights, SHARES // 2)  # there are no rows to share with
 
 
-def singles_share(wishes: float, nu: float, users: float) -> float:
+def singletons_share(wishes: float, nu: float, users: float) -> float:
     """The share of what a chain costs that goes into singles, where those of a user add up to `wishes`."""
     delay = min(EARLY, 0.5 + 0.5 / wishes)
     return delay + (EARLY - delay) * min(1.0, EARLY_NUS * nu / users)

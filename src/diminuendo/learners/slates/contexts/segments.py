@@ -15,7 +15,7 @@ from diminuendo.streams.contexts import Contexts
 from diminuendo.types import Floats, Ints
 
 MOST_HIDDEN = 64
-"""Of private contexts, cells of all segments are published, whoever came; so segments are no more than these."""
+"""Of private contexts, cells of all segments are published, whoever arrived. So segments are no more than these."""
 LEAST_SHARE = 1e-6
 """No share is taken to be smaller, so that it can be divided by."""
 
@@ -34,7 +34,7 @@ def segments_of(contexts: Contexts) -> Ints:
     return result
 
 
-class Coming:
+class SegmentShares:
     """How often users of each segment come, as far as it is public."""
 
     def __init__(self, contexts: Contexts) -> None:
@@ -65,6 +65,6 @@ class Coming:
         """For a snapshot. The names are those of a format."""
         return {"coming": self._seen}
 
-    def take(self, found: dict[str, NDArray[Any]]) -> None:
+    def take(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take out of `found` what `arrays` gave."""
-        self._seen[:] = found.pop("coming")
+        self._seen[:] = arrays.pop("coming")

@@ -20,19 +20,18 @@ from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
-from diminuendo.streams import walks
-from diminuendo.streams.walks import Room, Segment, gains_around, one_user, singles
-from diminuendo.sums.chains.cost import UNIT, asked_around, cost_of_one, squared_shifts
-from diminuendo.sums.chains.focus import FULL, Focus
-from diminuendo.sums.chains.release import OtherChain
-from diminuendo.sums.chains.stored import StoredUsers
-from diminuendo.sums.chains.users.around_sums import EASE
+from diminuendo.streams.walks import Room, Segment, gains_around, one_user, singletons
 from diminuendo.sums.clip import Clip
+from diminuendo.sums.greedy_queries.cost import UNIT, cost_of_one, squared_shifts, was_swap
+from diminuendo.sums.greedy_queries.participants import EASE
+from diminuendo.sums.greedy_queries.query_weights import FULL, QueryWeights
+from diminuendo.sums.greedy_queries.release import OtherSequence
+from diminuendo.sums.greedy_queries.stored import StoredUsers
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import EMPTY_SLOT, Floats
 from tests.kit.brute import KINDS, Crowd, Set, tossed_crowds
-from tests.kit.stored import HandAround, UsersByHand
-from tests.sums.test_focus import CLIPS, FIRST, OTHER, charged, foci, full, squared
+from tests.kit.stored import HandSwap, UsersByHand
+from tests.sums.test_query_weights import CLIPS, FIRST, OTHER, all_query_weights, charged, full, squared
 from tests.sums.test_stored import ITEMS, WIDE, secret, stored, vectors
 
 NAME, WEIGHT = "users-000000", 16
@@ -64,10 +63,10 @@ hostile_gains = st.lists(vectors, min_size=4, max_size=4)
     slate=slates,
     weight=st.integers(0, UNIT),
     clip=st.sampled_from(CLIPS),
-    focus=foci,
+    query_weights=all_query_weights,
 )
 def test_hostile_users_move_an_around_by_no_more_than_is_charged(
-    one: Any, other: Any, slate: list[int], weight: int, clip: Clip, focus: Focus
+    one: Any, other: Any, slate: list[int], weight: int, clip: Clip, query_weights: QueryWeights
 ) -> None:
     """Whatever they say: not numbers, infinite, negative, gains that rise; a function that says something else each
     time is one of these."""
@@ -77,7 +76,7 @@ def test_hostile_users_move_an_around_by_no_more_than_is_charged(
         for user, gains in (one, other):
             users = stored(clip=clip)
             users.add(user, np.arange(ITEMS), batch=0)
-            release = users.around(0, [weight], WIDE, slate, focus, secret())
+            release = users.swap(0, [weight], WIDE, slate, query_weights, secret())
             result.append(release.publish([(0, np.array(gains))], secret()))
     for said in result:
         assert said.min() >= 0
@@ -93,7 +92,7 @@ def test_two_users_with_other_wishes_move_all_that_is_charged(bare: None) -> Non
         for item in (0, 2):
             users = stored()
             users.add([1.0], [item], batch=0)
-            release = users.around(0, [UNIT], WIDE, [1, 3], Focus(weights, 512), secret())
+            release = users.swap(0, [UNIT], WIDE, [1, 3], QueryWeights(weights, 512), secret())
             result.append(release.publish([(0, np.ones((3, 1)))], secret()))
         paid = charged(users.ledger, NAME)
         assert (1 - Fraction(1, 10**12)) * paid < squared(result[0] - result[1], release.sigma) <= paid
@@ -109,7 +108,7 @@ def test_without_the_clip_of_all_parts_together_an_around_would_say_too_much(
         for gains in (np.array([[0.1], [1.0], [1.0], [1.0]]), np.zeros((4, 1))):
             users = stored()
             users.add([1.0], [3], batch=0)
-            release = users.around(0, [UNIT], WIDE, [0, 1, 2], full(), secret())
+            release = users.swap(0, [UNIT], WIDE, [0, 1, 2], full(), secret())
             result.append(release.publish([(0, gains)], secret()))
         return squared(result[0] - result[1], release.sigma), charged(users.ledger, NAME)
 
@@ -134,10 +133,10 @@ def test_an_around_and_a_chain_under_one_number_would_move_more_than_is_charged(
     for item in (0, 2):
         users = stored()
         users.add([1.0], [item], batch=0)
-        around = users.around(0, [UNIT], WIDE, [1, 3], full(), secret())
-        said = [(around.publish([(0, np.ones((3, 1)))], secret()), around.sigma)]
-        chain = users.focused(0, [UNIT], WIDE, full(), secret())
-        said += [(chain.singles(secret()), chain.sigmas[0]), (chain.rest(secret()), chain.sigmas[1])]
+        swap = users.swap(0, [UNIT], WIDE, [1, 3], full(), secret())
+        said = [(swap.publish([(0, np.ones((3, 1)))], secret()), swap.sigma)]
+        chain = users.begin_greedy(0, [UNIT], WIDE, full(), secret())
+        said += [(chain.singletons(secret()), chain.sigmas[0]), (chain.residual(secret()), chain.sigmas[1])]
         result.append(said)
     moved = sum((squared(a - b, sigma) for (a, sigma), (b, _) in zip(*result, strict=True)), Fraction(0))
     assert len(users.ledger.charges) == 1
@@ -180,7 +179,7 @@ def functions_of(crowd: Crowd) -> list[Segment]:
     return [one_user(Oracle(partial(value, user), crowd.n_items)) for user in range(len(crowd))]
 
 
-def release_of(crowd: Crowd, slate: Sequence[int], clip: Clip, focus: Focus) -> HandAround:
+def release_of(crowd: Crowd, slate: Sequence[int], clip: Clip, query_weights: QueryWeights) -> HandSwap:
     """Everybody of a crowd, in one batch."""
     users = UsersByHand(
         crowd.n_items,
@@ -188,11 +187,11 @@ def release_of(crowd: Crowd, slate: Sequence[int], clip: Clip, focus: Focus) -> 
         ledger=Ledger(Budget(1.0, 1e-6)),
         clip=clip,
     )
-    users.add_rows(singles(users_of(crowd)[0], crowd.n_items), batch=0)
-    return users.around(0, [WEIGHT], WIDE, slate, focus, secret())
+    users.add_rows(singletons(users_of(crowd)[0], crowd.n_items), batch=0)
+    return users.swap(0, [WEIGHT], WIDE, slate, query_weights, secret())
 
 
-def asked(crowd: Crowd, release: HandAround, segments: list[Segment]) -> Iterator[tuple[int, Floats]]:
+def asked(crowd: Crowd, release: HandSwap, segments: list[Segment]) -> Iterator[tuple[int, Floats]]:
     return gains_around(
         Room(crowd.n_items), segments, release.users.starts, release.users.items, release.slate.tolist()
     )
@@ -226,7 +225,7 @@ def test_an_around_says_what_items_add_and_what_shown_ones_keep(bare: None, kind
     for number, crowd in enumerate(crowds):
         weights = np.full(6, FULL) if number % 2 else np.array([FULL, 17, 128, 200, 1, 64])
         for slate in slates_of(6):
-            release = release_of(crowd, slate, LARGE, Focus(weights, 512))
+            release = release_of(crowd, slate, LARGE, QueryWeights(weights, 512))
             result = release.publish(asked(crowd, release, users_of(crowd)), secret())
             expected = np.zeros((len(slate) + 1, 6))
             for user in range(len(crowd)):
@@ -275,32 +274,6 @@ def test_python_functions_say_around_a_slate_what_compiled_users_say(kind: str) 
             np.testing.assert_allclose(result[counts], compiled[counts], atol=1e-12)
 
 
-def test_users_who_are_looked_at_in_parts_say_the_same(bare: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many are looked at together, and whether they come as rows or as functions, also those who want
-    nothing."""
-    rows = np.array([[0.5, 0.2, 0.0, 0.9], [0.0] * 4, [0.0] * 4, [0.0, 0.3, 0.4, 0.0], [0.0] * 4, [0.1] * 4])
-    crowd = next(tossed_crowds("noisy-or", n_items=4, n_users=6))
-    leaf = crowd.leaves[0]
-    crowd = Crowd(
-        crowd.family,
-        4,
-        (type(leaf)(leaf.share, leaf.definition, tuple(map(tuple, rows.tolist()))),),
-        "sparse",
-    )
-    whole = release_of(crowd, [0, 2], Clip(), full())
-    expected = whole.publish(asked(crowd, whole, users_of(crowd)), secret())
-    assert expected.any()
-    for together in (1, 2, 3, 5):
-        monkeypatch.setattr(walks, "TOGETHER", together)
-        release = release_of(crowd, [0, 2], Clip(), full())
-        result = release.publish(asked(crowd, release, users_of(crowd)), secret())
-        np.testing.assert_array_equal(result, expected)
-    release = release_of(crowd, [0, 2], Clip(), full())
-    np.testing.assert_array_equal(
-        release.publish(asked(crowd, release, functions_of(crowd)), secret()), expected
-    )
-
-
 def test_whoever_raises_or_says_nonsense_around_a_slate_has_said_nothing(bare: None) -> None:
     def broken(chosen: Any) -> Floats:
         raise RuntimeError("she likes item 7")
@@ -321,7 +294,7 @@ def test_a_slate_that_serves_her_well_does_not_make_her_count_less(bare: None) -
     for slate in ([1], [2]):
         users = stored()
         users.add([1.0] * ITEMS, batch=0)
-        release = users.around(0, [1], WIDE, slate, full(), secret())
+        release = users.swap(0, [1], WIDE, slate, full(), secret())
         gains = np.array([[1.0, 0.0, 1.0, 0.0] if slate == [2] else [0.1, 0.0, 0.0, 0.0]] * 2)
         result.append(int(release.publish([(0, gains)], secret())[0, 0]))
     assert result == [int(1024 * EASE / 2 * 0.1), int(1024 * EASE / 2)]
@@ -332,10 +305,10 @@ def test_weights_of_batches_and_empty_slots_count(bare: None) -> None:
     users.add([1.0, 0.0], batch=0)
     users.add([1.0, 0.0], batch=1)
     users.add([1.0, 0.0], batch=2)
-    release = users.around(0, [2, 30], WIDE, [EMPTY_SLOT, 1], full(2), secret())
+    release = users.swap(0, [2, 30], WIDE, [EMPTY_SLOT, 1], full(2), secret())
     gains = np.array([[0.5] * 3, [0.5] * 3, [0.75] * 3])
     assert release.publish([(0, gains)], secret()).tolist() == [[512 * 32, 0], [0, 0], [256 * 32, 0]]
-    nobody = stored(n_items=2).around(0, [2], WIDE, [EMPTY_SLOT, EMPTY_SLOT], full(2), secret())
+    nobody = stored(n_items=2).swap(0, [2], WIDE, [EMPTY_SLOT, EMPTY_SLOT], full(2), secret())
     assert not nobody.publish([], secret()).any()
 
 
@@ -353,47 +326,33 @@ def test_after_a_crash_an_around_is_what_was_drawn(tmp_path: Path) -> None:
     """Nobody is asked again; around another slate nothing is drawn."""
     source = SecretRandomness(SystemSource())
     users = opened(tmp_path)
-    before = users.around(0, [UNIT], WIDE, [0, 1], FIRST, source)
+    before = users.swap(0, [UNIT], WIDE, [0, 1], FIRST, source)
     drawn = before.publish([(0, np.full((3, 3), 0.1))], source)
     spent = users.ledger.spent()
     users.ledger.close()
     users = opened(tmp_path)
-    again = users.around(0, [UNIT], WIDE, [0, 1], OTHER, source)
+    again = users.swap(0, [UNIT], WIDE, [0, 1], OTHER, source)
     np.testing.assert_array_equal(again.publish(never(), source), drawn)
     np.testing.assert_array_equal(again.factors, FIRST.factors)
     assert again.sigma == before.sigma
     assert users.ledger.spent() == spent
     for slate in ([1, 0], [0, 2], [0, EMPTY_SLOT]):
-        with pytest.raises(OtherChain, match="another slate"):
-            users.around(0, [UNIT], WIDE, slate, FIRST, source).publish(never(), source)
+        with pytest.raises(OtherSequence, match="another slate"):
+            users.swap(0, [UNIT], WIDE, slate, FIRST, source).publish(never(), source)
     users.ledger.close()
     for kept in (tmp_path / "ledger.releases").glob("*around*"):
         kept.unlink()
     users = opened(tmp_path)
     with pytest.raises(LedgerDamaged, match="not drawn again"):
-        users.around(0, [UNIT], WIDE, [0, 1], FIRST, source).publish(never(), source)
+        users.swap(0, [UNIT], WIDE, [0, 1], FIRST, source).publish(never(), source)
     users.ledger.close()
-
-
-def test_an_around_that_could_not_be_kept_may_be_tried_again(
-    bare: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    users = stored()
-    users.add([0.5], [0], batch=0)
-    release = users.around(0, [1], WIDE, [1], full(), secret())
-    with monkeypatch.context() as patch:
-        patch.setattr(users.ledger._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-        with pytest.raises(OSError, match="full"):
-            release.publish([(0, np.full((2, 1), 0.5))], secret())
-    assert release.publish([(0, np.full((2, 1), 0.5))], secret())[0, 0] == 512
-    assert len(users.ledger.charges) == 1
 
 
 def test_the_ledger_says_in_public_what_was_asked(tmp_path: Path) -> None:
     users = stored()
-    users.around(0, [UNIT], WIDE, [0, 1], full(), secret())
-    users.focused(1, [UNIT], WIDE, full(), secret())
-    result = [asked_around(users.ledger, users.name, number) for number in range(3)]
+    users.swap(0, [UNIT], WIDE, [0, 1], full(), secret())
+    users.begin_greedy(1, [UNIT], WIDE, full(), secret())
+    result = [was_swap(users.ledger, users.name, number) for number in range(3)]
     assert result == [True, False, None]
     assert users.ledger.about(NAME) == "around 2 of 4 items"
     assert len({charge.event.squares for charge in users.ledger.charges}) == 1, "at the price of a chain"  # type: ignore[union-attr]
@@ -402,7 +361,7 @@ def test_the_ledger_says_in_public_what_was_asked(tmp_path: Path) -> None:
 def test_who_answers_after_it_was_begun_is_not_in_it(bare: None) -> None:
     users = stored()
     users.add([0.5], [0], batch=0)
-    release = users.around(0, [1], WIDE, [1], full(), secret())
+    release = users.swap(0, [1], WIDE, [1], full(), secret())
     users.add([1.0], [0], batch=0)
     users.add_rows(np.ones((1, ITEMS)), batch=0)
     assert release.publish([(0, np.full((2, 1), 0.5))], secret())[0].tolist() == [512, 0, 0, 0]
@@ -414,5 +373,5 @@ def test_who_answers_after_it_was_begun_is_not_in_it(bare: None) -> None:
 def test_a_slate_that_is_none_is_refused_before_anything_is_paid(slate: list[int]) -> None:
     users = stored()
     with pytest.raises(InvalidInput, match="slate"):
-        users.around(0, [1], WIDE, slate, full(), secret())
+        users.swap(0, [1], WIDE, slate, full(), secret())
     assert not users.ledger.charges

@@ -12,7 +12,7 @@ For every item a mean and a variance. Three kinds of numbers come in, each with 
 
 All of this is computed from what was published, so it costs no privacy. Nothing is fitted but how common scales and
 shares are, by expectation maximisation over items. Numbers lie part by part, so that compiled loops run along items;
-`tests/learners/plain_belief.py` has the same formulas as one would write them in numpy.
+`tests/learners/plain_posterior.py` has the same formulas as one would write them in numpy.
 """
 
 from __future__ import annotations
@@ -56,36 +56,36 @@ class Parts(NamedTuple):
 LOSSES = Parts(SHARES, np.zeros_like(SHARES), SPREADS**2, goes=True)
 
 
-class Belief(NamedTuple):
+class Posterior(NamedTuple):
     """Independent normal beliefs, one per item. An item of which nothing is known has mean 0."""
 
     mean: Floats
     variance: Floats
 
-    def lose(self, row: Floats, deviation: Floats) -> Belief:
+    def condition_on_losses(self, row: Floats, deviation: Floats) -> Posterior:
         """After an item joined: `row` measures what every item lost."""
         return _posterior(self, row, deviation, LOSSES) if np.isfinite(deviation).any() else self
 
-    def see(self, gains: Floats, deviation: Floats) -> Belief:
+    def condition_on_gains(self, gains: Floats, deviation: Floats) -> Posterior:
         """After gains themselves were measured."""
         old, new = 1 / self.variance, deviation**-2.0
-        return Belief((old * self.mean + new * gains) / (old + new), 1 / (old + new))
+        return Posterior((old * self.mean + new * gains) / (old + new), 1 / (old + new))
 
 
-def of_singles(singles: Floats, deviation: Floats) -> Belief:
+def from_singletons(singletons: Floats, deviation: Floats) -> Posterior:
     """What is believed of items by themselves. Where the deviation is infinite, nothing was measured."""
     known = np.isfinite(deviation)
     if not known.any():
-        return Belief(np.zeros(len(singles)), np.ones(len(singles)))
+        return Posterior(np.zeros(len(singletons)), np.ones(len(singletons)))
     smallest = float(deviation[known].min()) / 10
-    largest = 1.5 * max(float(np.abs(singles[known]).max()), 2 * smallest)
+    largest = 1.5 * max(float(np.abs(singletons[known]).max()), 2 * smallest)
     scales = np.concatenate([[smallest / 10], np.geomspace(smallest, largest, SCALES)])
     none = np.zeros_like(scales)
-    nothing = Belief(np.zeros(len(singles)), np.zeros(len(singles)))
-    return _posterior(nothing, singles, deviation, Parts(none, scales**2, none, goes=False))
+    nothing = Posterior(np.zeros(len(singletons)), np.zeros(len(singletons)))
+    return _posterior(nothing, singletons, deviation, Parts(none, scales**2, none, goes=False))
 
 
-def _posterior(had: Belief, measured: Floats, deviation: Floats, parts: Parts) -> Belief:
+def _posterior(had: Posterior, measured: Floats, deviation: Floats, parts: Parts) -> Posterior:
     """What is believed after a measurement, parts being as common as all items together say.
 
     Where nothing was measured an item has the shares of all.
@@ -107,13 +107,15 @@ def _posterior(had: Belief, measured: Floats, deviation: Floats, parts: Parts) -
         _fit_common(likely, counts, common, *room, LAST)
     else:
         _fit_common(likely, counts, common, *room, STEPS)
-    result = Belief(np.empty_like(seen), np.empty_like(seen))
+    result = Posterior(np.empty_like(seen), np.empty_like(seen))
     _mix(had, seen, noise, counts, parts, likely, common, result, scratch)
     return result
 
 
 @kernel
-def _powers(had: Belief, seen: Floats, noise: Floats, parts: Parts, powers: Floats, nearest: Floats) -> None:
+def _powers(
+    had: Posterior, seen: Floats, noise: Floats, parts: Parts, powers: Floats, nearest: Floats
+) -> None:
     """The logarithm of how likely the measurement is, but for its scale; 0 for the nearest part."""
     mean, variance = had
     nearest[:] = np.inf
@@ -131,7 +133,7 @@ def _powers(had: Belief, seen: Floats, noise: Floats, parts: Parts, powers: Floa
 
 
 @kernel
-def _weigh(had: Belief, noise: Floats, parts: Parts, likely: Floats) -> None:
+def _weigh(had: Posterior, noise: Floats, parts: Parts, likely: Floats) -> None:
     """The scale of each part's density."""
     mean, variance = had
     for part in range(len(likely)):
@@ -180,14 +182,14 @@ def _fit_common(
 
 @kernel
 def _mix(
-    had: Belief,
+    had: Posterior,
     seen: Floats,
     noise: Floats,
     counts: Floats,
     parts: Parts,
     likely: Floats,
     common: Floats,
-    out: Belief,
+    out: Posterior,
     whole: Floats,
 ) -> None:
     """One normal belief with the mean and variance of the mixture of all parts.
