@@ -28,8 +28,8 @@ def made_up(name: str, bound: float | None, epsilon: float = 1.0, exact: bool = 
 
 
 def test_the_rules_read_from_the_top() -> None:
-    everybody = {rule.learner for rule in RULES}
-    assert everybody <= set(LEARNERS)
+    learners = {rule.learner for rule in RULES}
+    assert learners <= set(LEARNERS)
     cases = {
         ("overlap-greedy", FULL, True),
         ("epoch-greedy", replace(FULL, delta=0.0), True),
@@ -43,7 +43,7 @@ def test_the_rules_read_from_the_top() -> None:
         rule = preferred(setting, LEARNERS, store_users=store)
         assert (None if rule is None else rule.learner) == expected
     assert preferred(FULL, {}) is None
-    rule = preferred(FULL, {name: LEARNERS[name] for name in everybody - {"overlap-greedy"}})
+    rule = preferred(FULL, {name: LEARNERS[name] for name in learners - {"overlap-greedy"}})
     assert rule is not None
     assert rule.learner == "epoch-greedy", "who is not there makes way for the next"
 

@@ -24,7 +24,7 @@ SETTING = Setting(ITEMS, 1, ROUNDS, "full", 0.8, 1e-6)
 
 
 def users() -> Users:
-    """User t wants the three even items of group t mod 100, fully; nobody wants odd items."""
+    """User t wants the three even items of group t mod 100, fully; no user wants odd items."""
     wanted = 2 * (CARES * (np.arange(ROUNDS) % GROUPS)[:, None] + np.arange(CARES))
     starts = CARES * np.arange(ROUNDS + 1)
     return Users(
@@ -89,7 +89,7 @@ def test_clipping_counts_a_user_who_wants_three_things_less(
     mean, expected = float(wanted.mean()), 1 / GROUPS / math.sqrt(CARES)
     sure = float(stats.norm.isf(ALPHA / 2)) * deviation / math.sqrt(wanted.size)
     assert abs(mean - expected) < sure + 1 / GROUPS / 1024
-    assert abs(mean - 1 / GROUPS) > sure + 1 / GROUPS / 1024, "counting her fully would be noticed"
+    assert abs(mean - 1 / GROUPS) > sure + 1 / GROUPS / 1024, "counting the user fully would be noticed"
 
 
 def test_the_plan_says_it() -> None:

@@ -91,8 +91,8 @@ def test_whoever_takes_contexts_or_exclusions_is_tried_with_them() -> None:
     for name, (promise, subject) in tried.items():
         assert ("with its context" in promise) == ("private" in name), name
         assert ("with its exclusions" in promise) == (name.partition(", ")[2] == "exclusions")
-        assert (subject.contexts is not None) == ("contexts" in name or "private" in name)
-        assert subject.exclusions == ("exclusions" in name)
+        assert ("contexts" in subject.options) == ("contexts" in name or "private" in name)
+        assert ("exclusions" in subject.options) == ("exclusions" in name)
 
 
 def test_one_audit_is_of_no_more_subjects_than_false_alarms_are_shared_by() -> None:

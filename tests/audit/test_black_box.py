@@ -109,7 +109,7 @@ class Toy:
 
 
 class RandomizedResponse(Toy):
-    """Shows what she said with odds of e to 1: epsilon is exactly 1."""
+    """Shows the feedback with odds of e to 1: epsilon is exactly 1."""
 
     def _item(self) -> int:
         lies = self.random.random() > math.e / (1 + math.e)
@@ -117,7 +117,7 @@ class RandomizedResponse(Toy):
 
 
 class NoisyCount(Toy):
-    """Publishes her answer with Laplace noise of scale 1 and shows always the same: epsilon is exactly 1."""
+    """Releases the feedback with Laplace noise of scale 1 and always shows the same: epsilon is exactly 1."""
 
     scale = 1.0
 
@@ -132,7 +132,7 @@ class HalfTheNoise(NoisyCount):
 
 
 class Deaf(Toy):
-    """Shows anything, whatever she says."""
+    """Shows random slates, independent of feedback."""
 
     def _item(self) -> int:
         return int(self.random.random() < 0.5)

@@ -152,7 +152,7 @@ def test_most_of_what_is_promised_is_shown(name: str) -> None:
 def test_where_nothing_depends_on_anybody_nothing_is_shown() -> None:
     (result,) = pathwise(shipped("random"), 1.0, 1e-6, QUICK, 1)
     assert (result.shown, result.claimed, result.violation) == (0.0, 0.0, False)
-    assert pathwise(shipped("fi-pure"), 1.0, 1e-6, QUICK, 1) == [], "its noise passes where nobody watches"
+    assert pathwise(shipped("fi-pure"), 1.0, 1e-6, QUICK, 1) == [], "its noise passes outside of all taps"
 
 
 @pytest.mark.slow
@@ -176,19 +176,19 @@ CONTEXTS = {
 
 @pytest.mark.parametrize("known", mostly_slow(CONTEXTS, ["private"]))
 def test_a_learner_with_contexts_is_cleared(known: str) -> None:
-    (result,) = pathwise(shipped("overlap-greedy", CONTEXTS[known]), 1.0, 1e-6, QUICK, 11)
+    (result,) = pathwise(shipped("overlap-greedy", contexts=CONTEXTS[known]), 1.0, 1e-6, QUICK, 11)
     assert not result.violation, str(result)
     assert result.shown > 0.5, "and not because nothing was tried"
 
 
-def test_neighbours_differ_in_what_is_known_only_where_it_is_hers_alone() -> None:
+def test_neighbours_differ_in_contexts_and_exclusions_only_where_these_are_private() -> None:
     random, setting = np.random.default_rng(0), Setting(3, 1, 6, "full", 1.0, 1e-6)
     for contexts, items in itertools.product((None, *CONTEXTS.values()), (0, 3)):
         for target in (0, 5):
             result = known_of(contexts, items, 6, target, random)
-            hers = items > 0 or (contexts is not None and contexts.private)
+            differs = items > 0 or (contexts is not None and contexts.private)
             pair = neighbours(setting, "anybody", target, (), (), [None] * 6, result)
-            assert pair.target_hidden == hers
+            assert pair.target_hidden == differs
             for part, differs in ((0, contexts is not None and contexts.private), (1, items > 0)):
                 one, other = result[0][part], result[1][part]
                 assert [a != b for a, b in zip(one, other, strict=True)] == [
@@ -199,7 +199,7 @@ def test_neighbours_differ_in_what_is_known_only_where_it_is_hers_alone() -> Non
             fewer = Known(result[0].contexts[:4], result[0].excluded[:4])
             with pytest.raises(InvalidInput, match="these do not"):
                 dataclasses.replace(pair, other=dataclasses.replace(pair.other, known=fewer))
-            if hers:
+            if differs:
                 with pytest.raises(InvalidInput, match="these do not"):
                     dataclasses.replace(pair, target_hidden=False)
 
@@ -212,7 +212,7 @@ def test_scripts_say_what_is_known_round_by_round() -> None:
     assert (Script(2, ()).context_of(1), Script(2, ()).excluded_by(1)) == (None, None)
 
 
-def test_what_she_is_shown_herself_is_in_the_view_unless_more_than_her_answer_is_replaced() -> None:
+def test_the_target_slate_is_in_the_view_unless_more_than_feedback_is_replaced() -> None:
     setting, random = Setting(3, 1, 6, "full", 1.0, 1e-6), np.random.default_rng(1)
     views = []
     for slate in (0, 1):

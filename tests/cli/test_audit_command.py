@@ -24,7 +24,7 @@ def typed(*arguments: str) -> Any:
 
 
 def shows(epsilon: float) -> Any:
-    """A method that finds the same of everybody."""
+    """A method with the same finding for all learners."""
 
     def method(subject: Subject, *given: Any) -> list[Finding]:
         return [Finding("exact", subject.name, "her", 1.0, 0.0, epsilon, 1.0, 1)]

@@ -37,7 +37,7 @@ def test_by_default_contexts_are_compared_with_none_and_with_separate_learners(t
     result, said = simulated(tmp_path, "--context", "country")
     assert learners(result) == ["private", "private-no-contexts", "private-separate", "nonprivate", "random"]
     assert result["contexts"]["columns"] == {"country": ["DE", "FR"]}  # type: ignore[index]
-    assert result["contexts"]["greedy"] == 1.0, "everybody wants one of two things, by country"  # type: ignore[index]
+    assert result["contexts"]["greedy"] == 1.0, "each user wants one of two items, by country"  # type: ignore[index]
     assert "contexts: country (2 values); public" in said
     assert "greedy by context" in said
     assert "is the information in the contexts" in said

@@ -1,4 +1,4 @@
-"""From an export that nobody prepared to a report, in one command."""
+"""From a raw export to a report, in one command."""
 
 from __future__ import annotations
 

@@ -29,12 +29,12 @@ SLATES: list[Slate] = list(itertools.permutations(range(ITEMS), SLOTS))
 
 
 def users_of(rounds: int) -> Users:
-    """Three tastes, and twice everybody's tastes change."""
+    """Three tastes, and all tastes change twice."""
     return drift(taste_groups(rounds, ITEMS, groups=3, items_per_group=1, seed=3), changes=2)
 
 
 def covers_often_enough(hits: int, runs: int) -> bool:
-    """Not so rarely that somebody who covers as often as stated would with probability ALPHA."""
+    """Not so rarely that an interval with the stated coverage would with probability ALPHA."""
     return bool(stats.binom.cdf(hits, runs, CONFIDENCE) > ALPHA)
 
 

@@ -154,7 +154,7 @@ def rare(history: History) -> tuple[float, ...]:
 
 
 def capital_of(log: Log, means: Floats, peek: bool = False) -> float:
-    """What somebody has who bets on the weighted rewards of slate 0; `means` are the true ones, given the past."""
+    """The capital of a gambler on the weighted rewards of slate 0; `means` are the true ones, given the past."""
     weighted = weights_of(log, Mixture({SLATES[0]: 1.0})) * log.rewards
     rates, capital = log_capital(weighted)
     if peek:  # guesses are made with the round they are about

@@ -138,7 +138,7 @@ def test_odd_answers_neither_stop_nor_bias(said: Any, counts: float) -> None:
         log.answer(decision, said)
     assert log.rewards.tolist() == [counts] * 2
     log.answer(decision, 0.75)
-    assert log.rewards.tolist() == [counts] * 2, "it was her answer"
+    assert log.rewards.tolist() == [counts] * 2, "it was the same user's feedback"
 
 
 def test_answers_come_to_a_log_that_was_kept_in_a_file(tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def captions(simulation: Simulation, folder: Path) -> str:
 def test_captions_say_what_is_so(tmp_path: Path) -> None:
     simulation = tiny(epsilons=(1.0, 10.0))
     once = captions(simulation, tmp_path)
-    assert "do not listen" not in once, "everybody does"
+    assert "do not listen" not in once, "all learners do"
     assert "as a share of the budget asked for." in once
     assert "Grey" not in once
     visited = [replace(run, max_rounds_per_user=3) for run in simulation.results]

@@ -83,7 +83,7 @@ def test_every_batch_is_charged_what_the_events_say() -> None:
     expected = [float((tally.common + columns.get(batch, 0)) / limit) for batch in range(batches)]
     # Events are rounded up by 2^-48.
     np.testing.assert_allclose(totals(spending(learner)), expected, rtol=1e-12)
-    assert expected[-1] < 0.1, "whom nobody asks in a release pays for the drift test alone"
+    assert expected[-1] < 0.1, "users without a query are charged for the drift test alone"
     by_purpose = {record["what"]: record["shares"] for record in spending(learner)}
     assert by_purpose[WISHES][0] > 5 * by_purpose[REWARDS][0], "nearly all of it is for what items are worth"
 

@@ -62,7 +62,7 @@ def test_learners_are_told_whose_rounds_they_are(
 
 @pytest.mark.parametrize("named", [True, False])
 def test_private_learners_learn_from_as_many_rounds_of_a_user_as_are_asked_for(named: bool) -> None:
-    """One user comes 300 times: whatever she wants after her first two visits, the same slates are shown."""
+    """One user has 300 rounds: ratings after the first two change no slate."""
     shown = []
     for later in (1, 2):
         rows = np.zeros((300, 3))
@@ -73,7 +73,7 @@ def test_private_learners_learn_from_as_many_rounds_of_a_user_as_are_asked_for(n
             stream, slots=1, learners="private", seeds=1, max_rounds_per_user=2, epsilon=10.0
         ).results
         shown.append(np.array(run.shown).tolist())
-    assert (shown[0] == shown[1]) == named, "who comes without a name is somebody else"
+    assert (shown[0] == shown[1]) == named, "rounds without a user id are of different users"
 
 
 @pytest.mark.parametrize("user_ids", [[0, 1, 0, 1], None])

@@ -74,7 +74,9 @@ def test_what_was_shown_when_by_hand() -> None:
     assert len(result.ends) == SHOWN_STRETCHES
     assert result.items[0] == 7
     wide = np.tile(np.arange(20, dtype=np.int32), (50, 1))
-    assert most_shown(wide, 40).shares == [[1.0] * 50] * 20, "what everybody was shown is there, however many"
+    assert most_shown(wide, 40).shares == [[1.0] * 50] * 20, (
+        "what all users were shown is there, however many"
+    )
     assert result.shares[0][:30] == pytest.approx([0.0, 0.05] * 15, abs=0.05)
     assert result.shares[0][30:] == [1.0] * 30
 
@@ -162,7 +164,7 @@ def test_bad_requests_are_refused_before_any_work() -> None:
         simulate(USERS, slots=3, rounds=401)
     with pytest.raises(InvalidInput, match="15 items"):
         simulate(USERS, slots=16)
-    with pytest.raises(InvalidInput, match="nobody"):
+    with pytest.raises(InvalidInput, match="no users"):
         simulate(USERS[:0], slots=1)
 
 

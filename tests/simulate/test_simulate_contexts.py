@@ -1,4 +1,4 @@
-"""Simulations of users of whom something is known: who is given contexts, what it is compared with, what is kept."""
+"""Simulations with contexts: which learners get them, comparisons, and stored results."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_separate_learners_are_told_how_many_users_they_have() -> None:
     assert run.seed == 1
     assert run.mean_reward == pytest.approx(users.values(slates).mean(), abs=1e-15)
     assert run.epsilon is not None
-    assert run.epsilon <= 1.0, "everybody is in the hands of one of them"
+    assert run.epsilon <= 1.0, "every user has one of them"
 
 
 def test_hindsight_for_each_type_and_with_shuffled_labels() -> None:
@@ -172,7 +172,7 @@ def test_what_to_compare_with() -> None:
     assert comparison(names, setting, contexts)[:3] == list(NAMES[:3])
     assert comparison(names, setting, contexts)[3:] == names[1:]
     hidden = comparison(names, setting, Contexts(x=2, private=True))
-    assert "private-separate" not in hidden, "by a private context she would choose who counts her"
+    assert "private-separate" not in hidden, "a private context would decide which learner counts its user"
     assert "private-separate" not in comparison(names, setting, contexts, at_once=False)
     clicks = comparison(["private", "random"], Setting(12, 2, 1_200, "click"), contexts)
     assert clicks == ["private", "private-no-contexts", "private-separate", "random"]

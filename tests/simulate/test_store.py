@@ -222,7 +222,7 @@ def children(parent: int, named: str = "") -> list[int]:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
 def test_killed_and_interrupted_it_goes_on(tmp_path: Path) -> None:
-    """The command, as typed: kill -9, then Ctrl-C, then to the end; against a sweep that nobody stopped."""
+    """The command, as typed: kill -9, then Ctrl-C, then to the end; compared with a sweep that ran through."""
     (tmp_path / "shop.txt").write_text("0 1\n1 3\n2 1\n4 5 6\n" * 3_000)
     out, whole = tmp_path / "out", tmp_path / "whole"
     arguments = ["simulate", str(tmp_path / "shop.txt"), "--slots", "2", "--learners", "fi-dp,hedge"]
@@ -249,7 +249,7 @@ def test_killed_and_interrupted_it_goes_on(tmp_path: Path) -> None:
 
     process, before = started()
     assert before >= after_kill > 0
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: everybody hears it
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the whole group
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in said

@@ -1,4 +1,4 @@
-"""Sweeps: the same rows whoever does the work, and each of them once."""
+"""Sweeps: the same rows on any worker, and each of them once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An audit as a picture: for each learner what is promised, and how much of it each method could show."""
+"""An audit as a picture: for each learner the claimed epsilon, and the share of it that each method shows."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from diminuendo.audit.finding import share
 from diminuendo.audit.run import METHODS, Audit
 
 with extra("simulate"):
-    import matplotlib as mpl
-    import matplotlib.pyplot as plt
-
-mpl.use("Agg")  # files only; no screen is needed
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which users with any colour vision can tell apart.
 COLOURS = {"exact": "#0072B2", "pathwise": "#009E73", "black box": "#E69F00"}
@@ -56,7 +53,8 @@ def audit_shares(data: Audit) -> AuditShares:
 def plot_audit(data: AuditShares, path: Path) -> Path:
     """Write a picture: one row for each learner, shares of the epsilon that it claims."""
     rows = list(reversed(data.shares))
-    figure, axis = plt.subplots(figsize=(9, 1.6 + 0.29 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(9, 1.6 + 0.29 * len(rows)), layout="constrained")
+    axis = figure.subplots()
     edge = 1.08 * BEYOND if data.violators else 1.2
     axis.axvspan(1, edge, color=BROKEN, alpha=0.07, linewidth=0)
     axis.axvline(1, color=INK, linewidth=1.2)
@@ -92,5 +90,4 @@ def plot_audit(data: AuditShares, path: Path) -> Path:
     axis.set_title(title, loc="left", color=INK, fontsize=12)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130, bbox_inches="tight")
-    plt.close(figure)
     return path

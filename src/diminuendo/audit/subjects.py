@@ -7,11 +7,11 @@ and what calls return or raise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -28,7 +28,6 @@ from diminuendo.learners.hedge import constants
 from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.randomness.sources import RandomSource, SeededSource
-from diminuendo.streams.contexts import Contexts
 from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Decision, FeedbackKind, Floats, Items
 
 RAISED = "raised "
@@ -43,17 +42,6 @@ REMEMBERED: list[tuple[Any, str, Any]] = [
 """What follows from public numbers alone: the same for every run of an audit, and slower to find than a run takes."""
 
 
-class KeptSo(NamedTuple):
-    """For how long users are kept, and how many: rules of a setting (learners/base/setting.py)."""
-
-    retention: int | None = None
-    sample: int = 1
-
-
-KEPT_FOR_GOOD = KeptSo()
-"""All users, without a time limit."""
-
-
 @dataclass(frozen=True)
 class Subject:
     """A way to make learners that all promise the same."""
@@ -63,15 +51,13 @@ class Subject:
     make: Callable[[Setting, RandomSource], Learner]
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     """What else is wrong with the world while a faulty learner lives."""
-    contexts: Contexts | None = None
-    """What is known of users when they come to it; None: nothing."""
-    exclusions: bool = False
-    """Whether users may exclude items."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of `Setting` that differ from their defaults, such as contexts."""
 
     def knows(self, setting: Setting, target: int, random: np.random.Generator) -> tuple[Known, Known]:
         """What is known of users in two worlds that differ in what one of them is and says."""
-        items = setting.n_items if self.exclusions else 0
-        return known_of(self.contexts, items, setting.rounds, target, random)
+        items = setting.n_items if self.options.get("exclusions") else 0
+        return known_of(self.options.get("contexts"), items, setting.rounds, target, random)
 
     def promise(self, setting: Setting, seed: int = 0) -> Guarantee:
         """What its learners claim; some of them only once public coins, here of that seed, have fallen."""
@@ -119,16 +105,9 @@ class View:
         )
 
 
-def shipped(
-    name: str,
-    contexts: Contexts | None = None,
-    *,
-    exclusions: bool = False,
-    kept: KeptSo = KEPT_FOR_GOOD,
-) -> Subject:
+def shipped(name: str, **options: Any) -> Subject:
     """A learner of the catalogue."""
-    entry = _validate.lookup(LEARNERS, name, "learner")
-    return changed(name, entry, lambda policy: None, contexts=contexts, exclusions=exclusions, kept=kept)
+    return changed(name, _validate.lookup(LEARNERS, name, "learner"), lambda policy: None, **options)
 
 
 def changed(
@@ -136,20 +115,17 @@ def changed(
     entry: AnyEntry,
     change: Callable[[Any], None],
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
-    contexts: Contexts | None = None,
-    exclusions: bool = False,
-    kept: KeptSo = KEPT_FOR_GOOD,
+    **options: Any,
 ) -> Subject:
     """Learners of an entry, each with something done to its policy before its first round."""
 
     def make(setting: Setting, rng: RandomSource) -> Learner:
-        met = replace(setting, contexts=contexts, exclusions=exclusions, **kept._asdict())
-        learner = entry.for_setting(met, rng=rng)
+        learner = entry.for_setting(replace(setting, **options), rng=rng)
         change(learner.policy)
         return learner
 
     feedback = next(kind for kind in FEEDBACKS if kind in entry.reads)
-    return Subject(name, feedback, make, around, contexts, exclusions)
+    return Subject(name, feedback, make, around, options)
 
 
 def play(

@@ -14,12 +14,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 from unittest import mock
 
 import numpy as np
 
-from diminuendo.audit.subjects import KEPT_FOR_GOOD, KeptSo, Subject, shipped
+from diminuendo.audit.subjects import Subject, shipped
 from diminuendo.learners import LEARNERS
 from diminuendo.learners.overlap.contexts import columns, slate_per_context
 from diminuendo.learners.overlap.contexts.slate_per_context import SlatePerContext
@@ -28,48 +28,28 @@ from diminuendo.streams.contexts import Contexts
 from diminuendo.types import Floats, Ints
 
 PUBLIC, PRIVATE = Contexts(group=3), Contexts(group=3, private=True)
-"""What is known of users in the worlds of an audit."""
+"""The contexts of users in the worlds of an audit."""
 
-
-FORGETS, SAMPLES = KeptSo(retention=12), KeptSo(sample=2)
-"""Worlds of an audit are short, and so is the time for which users are kept in them."""
-
-
-class Variant(NamedTuple):
-    """What is known of users beforehand, and which of them are kept."""
-
-    contexts: Contexts | None = None
-    exclusions: bool = False
-    kept: KeptSo = KEPT_FOR_GOOD
-
-
-VARIANTS = {
-    "contexts": Variant(PUBLIC),
-    "private contexts": Variant(PRIVATE),
-    "exclusions": Variant(None, exclusions=True),
-    "private, exclusions": Variant(PRIVATE, exclusions=True),
-    "retention": Variant(kept=FORGETS),
-    "sample": Variant(kept=SAMPLES),
+VARIANTS: dict[str, dict[str, Any]] = {
+    "contexts": {"contexts": PUBLIC},
+    "private contexts": {"contexts": PRIVATE},
+    "exclusions": {"exclusions": True},
+    "private, exclusions": {"contexts": PRIVATE, "exclusions": True},
+    "retention": {"retention": 12},
+    "sample": {"sample": 2},
 }
-"""By the words that follow the name of the learner."""
+"""Fields of `Setting`, by the words that follow the name of the learner."""
 BEHIND = ", "
 
 
 def tried(learner: str) -> list[str]:
-    """The names of all subjects that an audit of this learner is about besides itself."""
+    """The names of all variants of a learner that an audit attacks."""
     entry = LEARNERS[learner]
-    return [
-        learner + BEHIND + name
-        for name, (contexts, exclusions, kept) in VARIANTS.items()
-        if (entry.takes("contexts") or contexts is None)
-        and (entry.takes("exclusions") or not exclusions)
-        and (entry.takes("retention") or kept.retention is None)
-        and (entry.takes("sample") or kept.sample == 1)
-    ]
+    return [learner + BEHIND + name for name, options in VARIANTS.items() if all(map(entry.takes, options))]
 
 
 def learner_of(subject: str) -> str:
-    """Whose promise that is."""
+    """The learner of a variant."""
     return subject.partition(BEHIND)[0]
 
 
@@ -78,9 +58,9 @@ def tried_subject(name: str) -> Subject:
     learner, _, variant = name.partition(BEHIND)
     if not variant:
         return shipped(learner)
-    contexts, exclusions, kept = VARIANTS[variant]
-    made = shipped(learner, contexts, exclusions=exclusions, kept=kept)
-    return dataclasses.replace(made, name=name, around=nullcontext if contexts is None else types_part_early)
+    options = VARIANTS[variant]
+    around = types_part_early if "contexts" in options else nullcontext
+    return dataclasses.replace(shipped(learner, **options), name=name, around=around)
 
 
 @contextmanager

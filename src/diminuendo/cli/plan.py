@@ -149,7 +149,7 @@ def show_plan(plan: Plan) -> None:
 
 
 def _waits(setting: Setting) -> str:
-    """How late answers are, and how many come; nothing where all come at once."""
+    """Feedback delay and response rate in words; empty if all users respond at once."""
     from diminuendo.learners.base.feedback_window import as_feedback_window
     from diminuendo.learners.base.replay import Delay
 

@@ -89,7 +89,10 @@ def first_look(learner: Learner) -> FirstLook | None:
     policy = learner.policy
     if not isinstance(policy, SlatePolicy) or policy.budget is None:
         return None
-    rounds, epsilon = policy.planner.horizon, policy.planner.noise.epsilon  # of one round: visits share it
+    rounds, epsilon = (
+        policy.planner.horizon,
+        policy.planner.noise.epsilon,
+    )  # of one round: rounds of a user share it
     uncut, slates = policy.planner.users_at_first, math.ceil(learner.n_items / learner.slots)
     look = USERS_PER_SLATE * (1 + 1 / epsilon) * slates
     shown = min(slates, max(1, int(FIRST_SHARE * rounds) // int(uncut)))

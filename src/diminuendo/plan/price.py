@@ -293,7 +293,7 @@ def _late(feedback_window: FeedbackWindow, users: int, seed: int) -> Ints | None
 
 
 def _in_flight(setting: Setting, share: float) -> FeedbackWindow:
-    """The setting's patience, where only a share of users comes in the same time."""
+    """The setting's feedback window, scaled to a run of this share of the users."""
     feedback_window = as_feedback_window(setting.feedback_window)
     return replace(
         feedback_window,

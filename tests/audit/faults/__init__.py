@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from diminuendo.audit.subjects import Subject
-from diminuendo.audit.variants import FORGETS, PRIVATE, PUBLIC, SAMPLES, types_part_early
+from diminuendo.audit.variants import PRIVATE, PUBLIC, VARIANTS, types_part_early
 from diminuendo.learners.epoch_greedy import EpochGreedy
 from diminuendo.learners.hedge.bandit_dp import BanditDp
 from diminuendo.learners.hedge.fi_dp import FiDp
@@ -37,7 +37,7 @@ def by_type(
     around: Callable[[], AbstractContextManager[None]] = types_part_early,
 ) -> Fault:
     """A fault of overlap greedy that shows where users have contexts."""
-    return Fault(OverlapGreedy, plant, around, contexts, types_part_early)
+    return Fault(OverlapGreedy, plant, around, types_part_early, {"contexts": contexts})
 
 
 PLANTED: dict[str, Fault] = {
@@ -61,18 +61,20 @@ PLANTED: dict[str, Fault] = {
     ),
     "types from what users said (overlap-greedy)": by_type(PUBLIC, in_contexts.counts_follow_answers),
     "backfill by public coins (overlap-greedy)": Fault(
-        OverlapGreedy, in_exclusions.stand_ins_by_public_rng, exclusions=True
+        OverlapGreedy, in_exclusions.stand_ins_by_public_rng, options={"exclusions": True}
     ),
     "rounds with exclusions refunded (overlap-greedy)": Fault(
-        OverlapGreedy, in_exclusions.refunded_rounds, exclusions=True
+        OverlapGreedy, in_exclusions.refunded_rounds, options={"exclusions": True}
     ),
-    "coin decided by data (overlap-greedy)": Fault(OverlapGreedy, in_keeping.coin_by_answers, kept=SAMPLES),
+    "coin decided by data (overlap-greedy)": Fault(
+        OverlapGreedy, in_keeping.coin_by_answers, options=VARIANTS["sample"]
+    ),
     "a reservoir of answers (overlap-greedy)": Fault(OverlapGreedy, in_keeping.reservoir),
     "forgotten by how many answered (overlap-greedy)": Fault(
-        OverlapGreedy, in_keeping.forgotten_by_answers, kept=FORGETS
+        OverlapGreedy, in_keeping.forgotten_by_answers, options=VARIANTS["retention"]
     ),
     "forgotten and still asked (overlap-greedy)": Fault(
-        OverlapGreedy, in_keeping.forgotten_and_still_asked, kept=FORGETS
+        OverlapGreedy, in_keeping.forgotten_and_still_asked, options=VARIANTS["retention"]
     ),
     "noise used again (overlap-greedy)": Fault(OverlapGreedy, in_sums.noise_used_again),
     "secret words in part used again (overlap-greedy)": Fault(OverlapGreedy, in_sums.words_given_back),

@@ -36,7 +36,7 @@ class _Unpaid:
 
 
 def two_chains(policy: Any, broken: bool) -> None:
-    """Users are asked along the chain of their type, and along one for everybody, and only one of them is paid."""
+    """Users are asked along the chain of their type, and along a global one, and only one of them is charged."""
     memory, frame = policy._memory, policy.frame
     begin, freeze, everybody = memory.begin_by_type, memory._participants, list[Participants]()
 
@@ -65,7 +65,7 @@ def exact_counts(policy: Any, broken: bool) -> None:
 
 
 def batch_ends_on_a_value(policy: Any, broken: bool) -> None:
-    """A batch is over when somebody of a certain type has come as well."""
+    """A batch ends only after a user of a certain type."""
     due, record_arrivals, seen = policy.due, policy.record_arrivals, [0]
 
     def counted(first: int, types: Ints, counts: Any) -> None:
@@ -77,7 +77,7 @@ def batch_ends_on_a_value(policy: Any, broken: bool) -> None:
 
 
 def counts_follow_answers(policy: Any, broken: bool) -> None:
-    """Whoever wants item 0 is counted as of the first type from then on, whatever was known of her when she came."""
+    """Users who want item 0 are counted as of the first type from then on, whatever their context."""
     learn, decisions, schedule = policy.learn, policy.frame.decisions, policy.plan.schedule
 
     def moved(place: int, answer: Objective) -> None:
@@ -92,7 +92,7 @@ def counts_follow_answers(policy: Any, broken: bool) -> None:
 
 @contextmanager
 def only_cells_with_users() -> Iterator[None]:
-    """Types part early; and of values that nobody has who answered, nothing is published."""
+    """Types part early; and nothing is released for categories without responses."""
 
     def cells(self: CellRelease, column: int, secret: Any) -> Ints | None:
         (shape, of_type), size = self._columns[column], self._n_items
@@ -110,7 +110,7 @@ def only_cells_with_users() -> Iterator[None]:
 
 @contextmanager
 def still_in_the_old_cell() -> Iterator[None]:
-    """Types part early; and whoever is moved to another cell, as everybody is, stays in the old one too."""
+    """Types part early; and users who move to another cell, as all do, stay in the old one too."""
 
     def cells(self: CellRelease, column: int, secret: Any) -> Ints | None:
         shape, of_type = self._columns[column]

@@ -28,7 +28,7 @@ def words_used_again(policy: Any, broken: bool) -> None:
 
 
 def explores_when_unhappy(policy: Any, broken: bool) -> None:
-    """Explores more often after somebody was unhappy."""
+    """Explores more often after a reward of 0."""
     share = policy.rules.share
 
     def explore(_: None, place: int, answer: float) -> None:
@@ -65,7 +65,7 @@ def learns_twice(policy: Any, broken: bool) -> None:
 
 
 def duplicates_counted(policy: Any, broken: bool) -> None:
-    """Forgets to close a round once it was answered: whoever answers again is counted again."""
+    """Forgets to close a round once it was answered: repeated feedback is counted again."""
     decisions = policy.frame.decisions
     decisions.close = (lambda place: None) if broken else decisions.close
 

@@ -10,7 +10,7 @@ from diminuendo.types import Items
 
 
 def stand_ins_by_public_rng(policy: Any, broken: bool) -> None:
-    """Whoever excludes something is shown her slate in an order that is drawn with public coins, which others need."""
+    """Users with exclusions get their slate in an order drawn from public randomness that others use too."""
     draw, frame = policy.draw, policy.frame
 
     def drawn(row: Items, probe: Items) -> bool:

@@ -18,7 +18,7 @@ ROOM = 3
 
 
 def coin_by_answers(policy: Any, broken: bool) -> None:
-    """Whenever somebody has answered, the coins of those who come after her fall the other way."""
+    """After each response, sampling of later users is inverted."""
     sample, answers = policy.frame.sample, [0]
     heads = sample.heads
 

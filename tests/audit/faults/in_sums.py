@@ -26,7 +26,7 @@ class PublicAsSecret(SeededSource):
 
 
 def public_noise(policy: Any, broken: bool) -> None:
-    """Noise is drawn from public coins, so whoever knows them takes it off again."""
+    """Noise is drawn from public randomness, so an observer can subtract it."""
     if broken:
         policy.frame.secret = SecretRandomness(PublicAsSecret(policy.frame.rng))
 
@@ -72,7 +72,7 @@ def refuses_when_unhappy(policy: Any, broken: bool) -> None:
 
 
 def plans_on_answers(policy: Any, broken: bool) -> None:
-    """Puts a slate aside as soon as somebody dislikes it, before anything was published."""
+    """Puts a slate aside as soon as one user dislikes it, before anything was published."""
 
     def put_aside(_: None, place: int, answer: float) -> None:
         if broken and answer <= 0:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from diminuendo.audit.subjects import KEPT_FOR_GOOD, KeptSo, Subject, changed
+from diminuendo.audit.subjects import Subject, changed
 from diminuendo.learners.base.entry import AnyEntry
-from diminuendo.streams.contexts import Contexts
 
 
 def nothing(policy: Any, broken: bool) -> None:
@@ -25,14 +24,10 @@ class Fault:
     """Changes a policy; only if it is told to, so that it is broken."""
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     """What else is wrong with the world while the learner lives."""
-    contexts: Contexts | None = None
-    """What is known of users when they come."""
     mended: Callable[[], AbstractContextManager[None]] = nullcontext
     """What surrounds it where nothing is wrong."""
-    exclusions: bool = False
-    """Whether users exclude items."""
-    kept: KeptSo = KEPT_FOR_GOOD
-    """For how long users are kept, and how many."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of `Setting`, such as contexts."""
 
     def subject(self, name: str, *, broken: bool) -> Subject:
         """The learner with its fault; or, not broken, made by the same code with nothing wrong."""
@@ -43,9 +38,7 @@ class Fault:
             self.learner,
             lambda policy: self.plant(policy, broken),
             around,
-            self.contexts,
-            self.exclusions,
-            self.kept,
+            **self.options,
         )
 
 
