@@ -10,7 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from diminuendo.service.store import AnswerRow, Store, open_store
+from diminuendo.service.store import AnswerRow, open_store
+from diminuendo.service.store.sql import Store
 from tests.kit import postgres
 from tests.service.store_contract import begun
 

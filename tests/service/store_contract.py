@@ -39,10 +39,10 @@ from diminuendo.service.store import (
     Leader,
     Publication,
     QuotaResult,
-    Store,
     UserRound,
     open_store,
 )
+from diminuendo.service.store.sql import Store
 from diminuendo.types import Ints
 from tests.kit.slow import mostly_slow
 

@@ -12,7 +12,8 @@ from diminuendo.service.front import id_blocks
 from diminuendo.service.front.choose import Chooser
 from diminuendo.service.front.id_blocks import Rounds
 from diminuendo.service.records import PublicMenu, Report
-from diminuendo.service.store import IdBlock, Store
+from diminuendo.service.store import IdBlock
+from diminuendo.service.store.sql import Store
 
 MENU = Chooser(PublicMenu(1, "one", 1, 0, None, (0,), ((0,),)), "ab", False)
 

@@ -16,7 +16,8 @@ import time
 from dataclasses import replace
 
 from diminuendo.service.records import Report
-from diminuendo.service.store import AnswerRow, IdBlock, Store, UserRound, open_store
+from diminuendo.service.store import AnswerRow, IdBlock, UserRound, open_store
+from diminuendo.service.store.sql import Store
 from tests.kit import postgres
 from tests.kit.postgres import Server
 from tests.service.store_contract import FIRST_MENU, begun

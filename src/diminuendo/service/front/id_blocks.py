@@ -1,7 +1,7 @@
 """ID blocks: rounds that a front end may show, fetched before they are needed, and what it says became of them.
 
 An ID block is as large as about half a second of traffic, and lasts somewhat longer, by the store's clock: until it has
-expired none of its rounds is settled, so what lasts long is learned from late. Where none can be had, because the block
+expired none of its rounds is closed, so a long one delays learning. Where none can be had, because the block
 is shown out or the store is away, there is no round, and no request waits long to learn so.
 """
 
@@ -17,7 +17,8 @@ from datetime import UTC, datetime
 
 from diminuendo.service.front.choose import Bag, Chooser
 from diminuendo.service.records import ID_BLOCK_HOLDS, ID_BLOCK_LASTS, Report
-from diminuendo.service.store import IdBlock, Store
+from diminuendo.service.store import IdBlock
+from diminuendo.service.store.sql import Store
 
 MOST, FEWEST_AHEAD = 500, 8
 """Rounds of an ID block at most; an ID block is fetched ahead where the last one was at least as large as this."""

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from diminuendo.errors import StoreUnavailable
-from diminuendo.service.store import NO_PLACEMENT, AnswerRow, QuotaResult, Store, UserRound, reasons
+from diminuendo.service.store import NO_PLACEMENT, AnswerRow, QuotaResult, UserRound, reasons
+from diminuendo.service.store.sql import Store
 
 MOST_AT_ONCE = 2_000
 """Entries of one transaction."""
