@@ -34,7 +34,7 @@ import diminuendo, diminuendo.learners.recommend, diminuendo.continuous, diminue
 import diminuendo.evaluate, diminuendo.offline, diminuendo.streams
 users = diminuendo.msweb()[:20]
 for name in ("private", "nonprivate", "random"):
-    setting = diminuendo.Setting(people.n_items, slots=2, rounds=len(users), feedback="full", epsilon=1.0, delta=1e-6)
+    setting = diminuendo.Setting(users.n_items, slots=2, rounds=len(users), feedback="full", epsilon=1.0, delta=1e-6)
     learner = diminuendo.make(name, setting)
     decision = learner.choose()
     learner.observe(decision, users[0])
