@@ -255,7 +255,7 @@ class StoreContract:
         store.publish(fencing_token, replace(FIRST_MENU, version=2))
         assert store.reserve_ids(1, 5, 1.0, None) is not None
 
-    def test_what_became_of_a_id_block_is_kept_as_it_was_said_first(self, store: Store) -> None:
+    def test_what_became_of_an_id_block_is_kept_as_it_was_said_first(self, store: Store) -> None:
         begun(store)
         report = Report(0, 3, silent=(1,), types=(0, 2, 1))
         store.reserve_ids(1, 5, 1.0, None)

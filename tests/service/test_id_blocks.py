@@ -79,7 +79,7 @@ def test_every_round_is_shown_once_and_id_blocks_grow_with_traffic() -> None:
     run(store, work)
 
 
-def test_a_slow_placement_id_blocks_what_it_needs() -> None:
+def test_a_slow_placement_reserves_what_it_needs() -> None:
     store = Counter()
 
     async def work(rounds: Rounds) -> None:

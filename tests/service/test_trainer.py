@@ -174,8 +174,8 @@ def test_a_longer_id_block_settles_those_after_it(tmp_path: Path, monkeypatch: p
     world.play(30, trainer.step)
     assert sorted(result) == sorted(front.said)
     policy: Any = trainer.placements[1].learner.policy
-    response_count = sum(said.reward or 0.0 for _, said in front.said.values())
-    assert policy._counts.exact().sum() == pytest.approx(response_count, abs=len(result) / 1024)
+    total = sum(said.reward or 0.0 for _, said in front.said.values())
+    assert policy._counts.exact().sum() == pytest.approx(total, abs=len(result) / 1024)
 
 
 def test_what_is_stored_for_an_answer_may_be_anything(

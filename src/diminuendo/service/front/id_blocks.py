@@ -40,11 +40,11 @@ Find = Callable[[IdBlock], Chooser | None]
 class Taken:
     """One ID block, while its rounds are shown."""
 
-    def __init__(self, id_block: IdBlock, chooser: Chooser, asked: float, deadline: float) -> None:
+    def __init__(self, id_block: IdBlock, chooser: Chooser, requested_at: float, deadline: float) -> None:
         self.id_block, self.chooser = id_block, chooser
         self.bag: Bag = chooser.bag(id_block.first, id_block.end)
         self.next = id_block.first
-        self.until = asked + (id_block.expires_at - id_block.at)
+        self.until = requested_at + (id_block.expires_at - id_block.at)
         """By this process's clock, which began to count before the store's did."""
         self.answer_before = datetime.fromtimestamp(id_block.expires_at + deadline, UTC).isoformat(
             timespec="milliseconds"
@@ -208,7 +208,7 @@ class Rounds:
 
     async def _call(self, count: int, over: Taken | None) -> bool:
         """Ask the store for rounds, and say what became of an ID block that is over; whether it went well."""
-        asked, loop = time.monotonic(), asyncio.get_running_loop()
+        requested_at, loop = time.monotonic(), asyncio.get_running_loop()
         report = None if over is None else over.report(self._types)
         try:
             id_block, chooser = await loop.run_in_executor(self._pool, self._reserved, count, report)
@@ -218,7 +218,7 @@ class Rounds:
                 self._ended.appendleft(over)
             return False
         if count and id_block is not None and chooser is not None:
-            self._ahead = Taken(id_block, chooser, asked, self._deadline)
+            self._ahead = Taken(id_block, chooser, requested_at, self._deadline)
             self._deadlines.append((id_block.first, self._ahead.answer_before))
             self.id_blocks += 1
         return count == 0 or self._ahead is not None

@@ -28,7 +28,7 @@ PADDED = 128
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """One decision, as the shop is told of it."""
+    """One decision, as the shop receives it."""
 
     slate: msgspec.Raw
     """The shop's names of the items, by slot."""
@@ -115,10 +115,10 @@ class Serving:
             taken.silence(number)
         until = taken.answer_before
         if counted.round != number:
-            before, told = place.covering(counted.round), place.rounds.answer_before(counted.round)
-            if before is None or told is None:
+            before, deadline = place.covering(counted.round), place.rounds.answer_before(counted.round)
+            if before is None or deadline is None:
                 return await self._fallback(place, type_, excluded)
-            chooser, chance, until = before, None, told
+            chooser, chance, until = before, None, deadline
         place.decisions += 1
         slate = await self._slate(chooser, chooser.slate, counted.round, type_, excluded)
         shown = Shown(place.number, counted.round, chooser.menu.version, counted.counts, slate, type_)
