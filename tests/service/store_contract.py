@@ -41,6 +41,7 @@ from diminuendo.service.store import (
     QuotaResult,
     UserRound,
     open_store,
+    sql,
 )
 from diminuendo.service.store.sql import Store
 from diminuendo.types import Ints
@@ -496,6 +497,25 @@ class StoreContract:
             assert store.snapshot(1) == snapshot
         assert said(store, other) == {0: b"of others"}
         assert store.snapshot(other) is None
+
+    def test_a_publication_that_was_cut_off_leaves_nothing_behind(
+        self, store: Store, address: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A snapshot is written part by part: killed in the midst of it, a trainer has published nothing."""
+        fencing_token, large = begun(store), bytes(2**20 + 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(sql, "_publication", lambda *given: pytest.fail("killed"))
+            with pytest.raises(pytest.fail.Exception):
+                store.publish(fencing_token, replace(FIRST_MENU, version=2, snapshot=large))
+        parts = "SELECT version, part FROM diminuendo.snapshot_parts ORDER BY 1, 2"
+        assert store.rows(parts) == [(1, 0), (2, 0), (2, 1)]
+        assert (store.snapshot(1), [menu.version for menu in store.menus(1)]) == (b"encrypted", [1])
+        with open_store(address) as another:
+            later = another.acquire_leadership("users", "two")
+            with pytest.raises(Superseded):
+                store.publish(fencing_token, replace(FIRST_MENU, version=2, snapshot=large))
+            another.publish(later, replace(FIRST_MENU, version=2, snapshot=b"new"))
+            assert (another.snapshot(1), another.rows(parts)) == (b"new", [(2, 0)])
 
     def test_id_blocks_are_gone_once_the_menu_that_forgets_them_is_in_effect(self, store: Store) -> None:
         fencing_token = begun(store)

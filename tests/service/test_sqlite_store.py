@@ -282,18 +282,6 @@ def test_damage_is_noticed(path: Path, damage: str, when: str) -> None:
                 paid.once("0", lambda: pytest.fail("drawn again"), SECRET)
 
 
-def test_parts_of_a_snapshot_that_was_never_published_are_dropped(path: Path) -> None:
-    with open_store(str(path)) as store:
-        fencing_token = begun(store)
-        changed(path, *(f"INSERT INTO snapshot_parts VALUES (1, 2, {part}, X'00')" for part in range(5)))
-        assert store.snapshot(1) == b"encrypted"
-        store.publish(fencing_token, replace(FIRST_MENU, version=2, snapshot=b"new"))
-        assert store.snapshot(1) == b"new"
-    db = sqlite3.connect(path)
-    assert db.execute("SELECT version, part FROM snapshot_parts").fetchall() == [(2, 0)]
-    db.close()
-
-
 @pytest.mark.parametrize("how", ["replaced", "moved", "deleted"])
 def test_nothing_is_acknowledged_into_a_file_that_is_not_at_its_path(path: Path, how: str) -> None:
     with open_store(str(path)) as store:
