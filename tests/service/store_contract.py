@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 import signal
 import subprocess
@@ -930,6 +931,17 @@ class StoreContract:
             ledger = Ledger.on(books)
             assert (ledger.budget.epsilon, ledger.about("sum")) == (epsilon, name)
             assert books.releases.once("sum.0", lambda: pytest.fail("drawn")).tolist() == [epsilon] * 3
+
+    def test_a_forked_child_does_not_use_the_connection(self, store: Store) -> None:
+        begun(store)
+        if (child := os.fork()) == 0:
+            try:
+                store.put(answered(1))
+            except StoreUnavailable:
+                os._exit(17)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
+        assert said(store) == {}
 
     def test_a_closed_store_says_so(self, address: str) -> None:
         with open_store(address) as store:

@@ -97,7 +97,8 @@ def test_addresses(tmp_path: Path) -> None:
 
 def test_front_ends_import_nothing_that_is_compiled() -> None:
     program = (
-        "import sys; from diminuendo.service.store import open_store; import diminuendo.service.store.sqlite; "
+        "import sys; from diminuendo.service.store import open_store; "
+        "import diminuendo.service.store.sqlite, diminuendo.service.store.postgres; "
         "print([name for name in ('numpy', 'numba') if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -240,19 +241,6 @@ def test_a_store_that_is_held_for_too_long_is_not_waited_for(path: Path) -> None
         other.close()
         store.put(answered(1))
         assert said(store) == {1: b"said 1"}
-
-
-def test_a_forked_child_does_not_use_the_connection(path: Path) -> None:
-    with SqliteStore(path) as store:
-        begun(store)
-        if (child := os.fork()) == 0:
-            try:
-                store.put(answered(1))
-            except StoreUnavailable:
-                os._exit(17)
-            os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
-        assert said(store) == {}
 
 
 @pytest.mark.parametrize(

@@ -125,22 +125,23 @@ class Serving:
         return Decision(chooser.written(slate), chance, self._tokens.seal(shown), until)
 
     async def _fallback(self, place: Placement, type_: int, excluded: Collection[int]) -> Decision:
-        """Where no round can be had: the leading slate, with a token that counts for nothing."""
-        chooser = place.fallback()
-        if chooser is None:
-            raise NotReady
+        """If no round is left: the leading slate, with a token that counts for nothing."""
+        chooser = self._chooser(place)
         place.fallbacks += 1
         slate = await self._slate(chooser, chooser.fallback, type_, excluded)
         return self._without_a_round(place, chooser, slate, type_, None)
 
     async def _outside(self, place: Placement, type_: int, excluded: Collection[int]) -> Decision:
         """Outside of the public sample: by the menu that is in effect, with a token that counts for nothing."""
-        chooser = place.fallback()
-        if chooser is None:
-            raise NotReady
+        chooser = self._chooser(place)
         place.outside += 1
         slate = await self._slate(chooser, chooser.outside, type_, excluded)
         return self._without_a_round(place, chooser, slate, type_, chooser.certain())
+
+    def _chooser(self, place: Placement) -> Chooser:
+        if (chooser := place.fallback()) is None:
+            raise NotReady
+        return chooser
 
     async def _slate(self, chooser: Chooser, choose: Callable[..., Slate], *given: Any) -> Slate:
         """A slate without what is excluded; found beside the loop where that may take a while, so that no feedback
