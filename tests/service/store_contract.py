@@ -176,6 +176,9 @@ class StoreContract:
         second = store.heartbeat("trainer", "better")
         assert first <= second == store.heartbeats()["trainer"][0] <= store.now()
         assert store.heartbeats()["trainer"][1] == "better"
+        store.heartbeat("front-0")
+        store.drop_heartbeats(["trainer", "trainer#gone"])
+        assert set(store.heartbeats()) == {"front-0"}
 
     def test_a_beat_on_top_of_another_is_written_where_that_is_the_last(self, store: Store) -> None:
         assert store.heartbeat_after("trainer", "well", (1.0, "")) is None
