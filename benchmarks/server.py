@@ -26,7 +26,8 @@ from diminuendo.service.api.app import Api
 from diminuendo.service.api.wire import JSON, reply
 from diminuendo.service.log import Log
 from diminuendo.service.records import PlacementSpec, PopulationSpec, PublicMenu
-from diminuendo.service.store import Publication, Store, open_store
+from diminuendo.service.store import Publication, open_store
+from diminuendo.service.store.sql import Store
 
 KEY, ITEMS, SLOTS = "key", 294, 5
 

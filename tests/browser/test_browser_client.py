@@ -65,7 +65,7 @@ def menu(kind: str, slates: list[tuple[int, int]], **more: Any) -> PublicMenu:
         "slots": 2,
         "first": 0,
         "end": None,
-        "filler": slates[0],
+        "fallback": slates[0],
         "head": "0f",
     }
     return PublicMenu(kind=kind, slates=tuple(slates), **given | more)  # type: ignore[arg-type]
@@ -184,7 +184,7 @@ def test_where_rounds_differ_it_waits_for_the_service(tab: Browser, site: Site) 
         assert None not in shop.keys
         assert len(set(shop.keys)) == 4, "each decision has its own"
         shop.away = 4
-        assert visit(tab) == (["quince", "apple"], False), "a filler"
+        assert visit(tab) == (["quince", "apple"], False), "a fallback slate"
         opened(tab, port, "hers")
         slate, counts = visit(tab, exclude=["apple"])
         assert "apple" not in slate

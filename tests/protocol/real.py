@@ -9,6 +9,7 @@ what is published of a block is how many of its answers counted, and that is com
 from __future__ import annotations
 
 import io
+import itertools
 import random
 import sqlite3
 from collections.abc import Callable
@@ -44,7 +45,7 @@ SPEC = PlacementSpec(
     per_second=0.2, publish_interval=0.5, publish_delay=0.5,
 )  # fmt: skip
 START, RESTS = 1_000.0, 6.0
-EVENTS, TROUBLE = 2_500, 0.04
+EVENTS, TROUBLE = 3_500, 0.04
 """Events of a run, and how often something goes wrong in one."""
 
 
@@ -75,6 +76,7 @@ class Simulation:
         self.shops: list[tuple[Shop, list[str]]] = []
         self.waiting: list[str] = []
         self.ghost = Seen()
+        self.instances = itertools.count()
         self.slow: set[tuple[str, int]] = set()
         """Which trainers and front ends do something seldom."""
         self.rests: dict[int, float] = {}
@@ -92,7 +94,8 @@ class Simulation:
             store = self._opened(lambda writes: turn.stop(writes=writes))
             try:
                 trainer = Trainer(
-                    store, self.folder / "keys", name=f"trainer-{number}", log=Log(io.StringIO()), listens=0.0,
+                    store, self.folder / "keys", name=f"trainer-{number}",
+                    instance=str(next(self.instances)), log=Log(io.StringIO()), listens=0.0,
                     rng=lambda: OwnSource(self.rng.getrandbits(64)),
                 )  # fmt: skip
                 self.stores[number] = trainer

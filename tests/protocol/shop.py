@@ -18,7 +18,7 @@ from diminuendo.service.front.serving import NotReady, Serving
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.front.writer import Writer
 from diminuendo.service.records import Said, Shown
-from diminuendo.service.store import Store
+from diminuendo.service.store.sql import Store
 
 T = TypeVar("T")
 

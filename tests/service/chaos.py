@@ -25,7 +25,8 @@ from diminuendo.service.keys import new_access_key, read_keys
 from diminuendo.service.prepare import prepared
 from diminuendo.service.processes import Child, Processes
 from diminuendo.service.site import STORE, Site, read_site
-from diminuendo.service.store import Store, open_store
+from diminuendo.service.store import open_store
+from diminuendo.service.store.sql import Store
 from tests.kit import postgres
 from tests.service.database import Database, role
 from tests.service.judge import Auditor, Verdict, judged

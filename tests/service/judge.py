@@ -24,7 +24,7 @@ from diminuendo.privacy.books.ledger_file import Charge, Drawn
 from diminuendo.privacy.books.releases import digest
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.records import PublicMenu, Shown
-from diminuendo.service.store import Store
+from diminuendo.service.store.sql import Store
 from tests.service.users import Told
 
 TICKS = 1 << 10

@@ -23,7 +23,8 @@ from diminuendo.service.api.bounded import Bounded
 from diminuendo.service.front.placement import KNOWN_BY
 from diminuendo.service.log import Log
 from diminuendo.service.records import PlacementSpec, PopulationSpec, PublicMenu, Said
-from diminuendo.service.store import Publication, Store
+from diminuendo.service.store import Publication
+from diminuendo.service.store.sql import Store
 from diminuendo.service.store.sqlite import SqliteStore
 
 PUBLIC, SECRET = crypto_box_keypair()

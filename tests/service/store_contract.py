@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 import signal
 import subprocess
@@ -39,10 +40,11 @@ from diminuendo.service.store import (
     Leader,
     Publication,
     QuotaResult,
-    Store,
     UserRound,
     open_store,
+    sql,
 )
+from diminuendo.service.store.sql import Store
 from diminuendo.types import Ints
 from tests.kit.slow import mostly_slow
 
@@ -174,6 +176,9 @@ class StoreContract:
         second = store.heartbeat("trainer", "better")
         assert first <= second == store.heartbeats()["trainer"][0] <= store.now()
         assert store.heartbeats()["trainer"][1] == "better"
+        store.heartbeat("front-0")
+        store.drop_heartbeats(["trainer", "trainer#gone"])
+        assert set(store.heartbeats()) == {"front-0"}
 
     def test_a_beat_on_top_of_another_is_written_where_that_is_the_last(self, store: Store) -> None:
         assert store.heartbeat_after("trainer", "well", (1.0, "")) is None
@@ -255,7 +260,7 @@ class StoreContract:
         store.publish(fencing_token, replace(FIRST_MENU, version=2))
         assert store.reserve_ids(1, 5, 1.0, None) is not None
 
-    def test_what_became_of_a_id_block_is_kept_as_it_was_said_first(self, store: Store) -> None:
+    def test_what_became_of_an_id_block_is_kept_as_it_was_said_first(self, store: Store) -> None:
         begun(store)
         report = Report(0, 3, silent=(1,), types=(0, 2, 1))
         store.reserve_ids(1, 5, 1.0, None)
@@ -496,6 +501,25 @@ class StoreContract:
             assert store.snapshot(1) == snapshot
         assert said(store, other) == {0: b"of others"}
         assert store.snapshot(other) is None
+
+    def test_a_publication_that_was_cut_off_leaves_nothing_behind(
+        self, store: Store, address: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A snapshot is written part by part: killed in the midst of it, a trainer has published nothing."""
+        fencing_token, large = begun(store), bytes(2**20 + 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(sql, "_publication", lambda *given: pytest.fail("killed"))
+            with pytest.raises(pytest.fail.Exception):
+                store.publish(fencing_token, replace(FIRST_MENU, version=2, snapshot=large))
+        parts = "SELECT version, part FROM diminuendo.snapshot_parts ORDER BY 1, 2"
+        assert store.rows(parts) == [(1, 0), (2, 0), (2, 1)]
+        assert (store.snapshot(1), [menu.version for menu in store.menus(1)]) == (b"encrypted", [1])
+        with open_store(address) as another:
+            later = another.acquire_leadership("users", "two")
+            with pytest.raises(Superseded):
+                store.publish(fencing_token, replace(FIRST_MENU, version=2, snapshot=large))
+            another.publish(later, replace(FIRST_MENU, version=2, snapshot=b"new"))
+            assert (another.snapshot(1), another.rows(parts)) == (b"new", [(2, 0)])
 
     def test_id_blocks_are_gone_once_the_menu_that_forgets_them_is_in_effect(self, store: Store) -> None:
         fencing_token = begun(store)
@@ -910,6 +934,17 @@ class StoreContract:
             ledger = Ledger.on(books)
             assert (ledger.budget.epsilon, ledger.about("sum")) == (epsilon, name)
             assert books.releases.once("sum.0", lambda: pytest.fail("drawn")).tolist() == [epsilon] * 3
+
+    def test_a_forked_child_does_not_use_the_connection(self, store: Store) -> None:
+        begun(store)
+        if (child := os.fork()) == 0:
+            try:
+                store.put(answered(1))
+            except StoreUnavailable:
+                os._exit(17)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
+        assert said(store) == {}
 
     def test_a_closed_store_says_so(self, address: str) -> None:
         with open_store(address) as store:

@@ -18,7 +18,8 @@ from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
 from diminuendo.privacy.events import Composed
 from diminuendo.service.log import Log
 from diminuendo.service.records import PopulationSpec
-from diminuendo.service.store import DAY, Leader, Store
+from diminuendo.service.store import DAY, Leader
+from diminuendo.service.store.sql import Store
 from diminuendo.service.trainer import trainer as module
 from diminuendo.service.trainer.assignment import NOBODYS, SILENT, Assignment, well
 from diminuendo.service.trainer.placement import Placement

@@ -63,7 +63,7 @@ def waits_after_settling(world: World, step: Callable[[], Placement]) -> list[fl
     result = dict[int, float]()
 
     def seen() -> None:
-        settles = step()._settles
+        settles = step()._closes_at
         for row in world.store.menus(1):
             result.setdefault(row.version, row.effective_at - settles)
 

@@ -98,7 +98,7 @@ def test_no_row_of_a_list_takes_others_along(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("id_block", [(0, 5), (0, 2), (1, 4), (3, 5)])
-def test_chances_inside_a_id_block_are_those_of_all_arrangements(id_block: tuple[int, int]) -> None:
+def test_chances_inside_an_id_block_are_those_of_all_arrangements(id_block: tuple[int, int]) -> None:
     """By brute force (docs/maths/late.md, Theorem L2): given what is outside, the bag, and what was shown before."""
     first, end = id_block
     slates = ((0, 1), (1, 2), (0, 1), (2, 0))  # the first and the third are the same

@@ -131,11 +131,8 @@ def test_whoever_is_superseded_takes_no_note_back(tmp_path: Path, monkeypatch: p
     assert heads[0] == world.menu().head
 
 
-def test_notes_of_before_there_were_epochs_are_heeded(tmp_path: Path) -> None:
+def test_heads_are_noted_by_the_latest_leader_alone(tmp_path: Path) -> None:
     keys = Keys(tmp_path / "keys")
-    (tmp_path / "keys" / "all%20of%20them.head").write_text("ab")
-    assert keys.noted("all of them") == "ab"
-    keys.note("all of them", "cd", 2)
     keys.note("all of them", "ef", 10)
     with pytest.raises(Superseded):
         keys.note("all of them", "gh", 3)

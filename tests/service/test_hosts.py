@@ -27,10 +27,11 @@ from diminuendo.errors import StoreUnavailable
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.keys import new_access_key, read_keys
 from diminuendo.service.site import read_site
-from diminuendo.service.store import Store, open_store
+from diminuendo.service.store import open_store
 from diminuendo.service.store.fencing import FencedWrite
 from diminuendo.service.store.postgres import PostgresStore
 from diminuendo.service.store.postgres.server import TIMEOUT, WATCHED, Db, WatchfulLoop
+from diminuendo.service.store.sql import Store
 from tests.kit import postgres
 from tests.kit.hosts import SUBNET, Hosts, hosts
 from tests.kit.postgres import Server

@@ -12,7 +12,8 @@ from diminuendo.service.front import id_blocks
 from diminuendo.service.front.choose import Chooser
 from diminuendo.service.front.id_blocks import Rounds
 from diminuendo.service.records import PublicMenu, Report
-from diminuendo.service.store import IdBlock, Store
+from diminuendo.service.store import IdBlock
+from diminuendo.service.store.sql import Store
 
 MENU = Chooser(PublicMenu(1, "one", 1, 0, None, (0,), ((0,),)), "ab", False)
 
@@ -78,7 +79,7 @@ def test_every_round_is_shown_once_and_id_blocks_grow_with_traffic() -> None:
     run(store, work)
 
 
-def test_a_slow_placement_id_blocks_what_it_needs() -> None:
+def test_a_slow_placement_reserves_what_it_needs() -> None:
     store = Counter()
 
     async def work(rounds: Rounds) -> None:

@@ -19,7 +19,7 @@ from diminuendo.service.front.serving import NotReady, Serving, in_sample
 from diminuendo.service.front.tokens import NO_ROUND, Tokens
 from diminuendo.service.records import Lists, PublicMenu, Said
 from diminuendo.service.store import NO_PLACEMENT
-from diminuendo.service.trainer.made import asked, in_flight
+from diminuendo.service.trainer.learners import in_flight, make_arguments
 from tests.kit.statistics import ALPHA
 from tests.service.world import ITEMS, World, repeat_noise, spec
 
@@ -111,7 +111,7 @@ def test_the_coin_is_thrown_before_anything_is_read_of_her(monkeypatch: pytest.M
 
 def test_a_learner_is_made_for_the_rounds_of_the_sample() -> None:
     whole, sampled = spec("overlap-greedy", "full"), spec("overlap-greedy", "full", sample=10)
-    name, setting, options = asked(sampled, lambda: 0.0)
+    name, setting, options = make_arguments(sampled, lambda: 0.0)
     assert (name, setting.rounds, setting.sample, options) == ("overlap-greedy", 300, 1, {})
     assert in_flight(sampled) < in_flight(whole) / 8
     assert spec("overlap-greedy", "full", sample=10, users=None).rounds is None

@@ -13,7 +13,8 @@ import pytest
 from diminuendo.errors import StoreUnavailable
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.service.processes import Child
-from diminuendo.service.store import INSTANCE, Store
+from diminuendo.service.store import INSTANCE
+from diminuendo.service.store.sql import Store
 from tests.service.chaos import Playing, finished, kill, playing
 from tests.service.judge import Verdict
 

@@ -19,8 +19,9 @@ from diminuendo.errors import InvalidInput, LedgerDamaged, StoreUnavailable
 from diminuendo.privacy import Ledger
 from diminuendo.privacy.events import Gaussian
 from diminuendo.service.records import Report
-from diminuendo.service.store import QuotaResult, Store, UserRound, open_store, rolled_back
+from diminuendo.service.store import QuotaResult, UserRound, open_store, rolled_back
 from diminuendo.service.store.move import COPIED, move
+from diminuendo.service.store.sql import Store
 from diminuendo.service.store.sqlite import SqliteStore
 from tests.kit.postgres import Server
 from tests.kit.slow import mostly_slow

@@ -147,7 +147,7 @@ def test_ledgers_are_read_line_by_line(tmp_path: Path) -> None:
     whole = books.lines.read().decode().splitlines()
 
     async def work() -> None:
-        path = "/v1/populations/people/ledger"
+        path = "/v1/populations/users/ledger"
         assert (await site.ask("GET", path, key="audit")).json == {"lines": [], "after": 0}, "of no menu yet"
         site.publish("shop", block(0, 500))
         result = (await site.ask("GET", path, key="audit")).json

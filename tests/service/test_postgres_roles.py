@@ -255,9 +255,9 @@ def test_nothing_of_a_callers_own_is_run_on_what_is_not_shown(
 
     async def tried() -> tuple[int, list[str], str]:
         """How many rows are shown; on which values a function was run; and what EXPLAIN says."""
-        db, response_count = await asyncpg.connect(hidden.address("a_front")), list[str]()
+        db, messages = await asyncpg.connect(hidden.address("a_front")), list[str]()
         try:
-            db.add_log_listener(lambda _, said: response_count.append(said.message))
+            db.add_log_listener(lambda _, said: messages.append(said.message))
             await db.execute(
                 "CREATE FUNCTION pg_temp.look(x anyelement) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS "
                 "$$ BEGIN RAISE WARNING 'seen %', x; RETURN true; END $$"
@@ -267,14 +267,14 @@ def test_nothing_of_a_callers_own_is_run_on_what_is_not_shown(
             told = await db.fetch(
                 f"EXPLAIN ANALYZE SELECT * FROM diminuendo.{call} WHERE {column} IS NOT NULL"
             )
-            return len(rows), response_count, "\n".join(line for (line,) in told)
+            return len(rows), messages, "\n".join(line for (line,) in told)
         finally:
             await db.close()
 
-    shown, response_count, explained = asyncio.run(tried())
+    shown, messages, explained = asyncio.run(tried())
     ((there,),) = hidden.server.sql(hidden.database, f"SELECT count(*) FROM diminuendo.{table}")
     assert table == "id_blocks" or shown < there, "something is hidden"
-    assert len(response_count) == shown
+    assert len(messages) == shown
     assert "Removed" not in explained
     if table == "releases":  # a cast of what is hidden would fail, and say what it was
         failing = f"SELECT * FROM diminuendo.{call} WHERE name::integer > 5"
@@ -354,7 +354,7 @@ def test_front_ends_say_that_they_are_well_under_names_of_front_ends_alone(roles
         assert {name: each for name, each in trainer.heartbeats().items() if name != "front-a-0"} == noted
 
 
-def test_what_a_front_end_id_blocks_and_says_of_it_ends_and_can_be_read(roles: Roles) -> None:
+def test_what_a_front_end_reserves_and_reports_ends_and_can_be_read(roles: Roles) -> None:
     with open_store(roles.address("owner")) as store, open_store(roles.address("a_front")) as front:
         begun(store)
         call = "SELECT * FROM diminuendo.reserve_ids(1, 5, {}, NULL, NULL)"

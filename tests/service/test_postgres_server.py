@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import subprocess
 import sys
@@ -45,15 +44,6 @@ def backends(postgres_server: Server, database: str) -> list[int]:
     """Processes of the server that belong to others."""
     query = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     return [pid for (pid,) in postgres_server.sql(database, query)]
-
-
-def test_front_ends_import_nothing_that_is_compiled() -> None:
-    program = (
-        "import sys; from diminuendo.service.store import open_store; import diminuendo.service.store.postgres; "
-        "print([name for name in ('numpy', 'numba') if name in sys.modules])"
-    )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout == "[]\n"
 
 
 # What it must be.
@@ -258,19 +248,6 @@ def test_a_server_that_is_away_is_not_available_and_then_is_again() -> None:
         store.put(answered(2))
         store.publish(fencing_token, replace(FIRST_MENU, version=2))
         assert said(store) == {1: b"said 1", 2: b"said 2"}
-
-
-def test_a_forked_child_does_not_use_the_connections(address: str) -> None:
-    with open_store(address) as store:
-        begun(store)
-        if (child := os.fork()) == 0:
-            try:
-                store.put(answered(1))
-            except StoreUnavailable:
-                os._exit(17)
-            os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
-        assert said(store) == {}
 
 
 class Holding:

@@ -78,7 +78,7 @@ def test_a_site_is_read(tmp_path: Path) -> None:
         ("users = 1_000", "users = 0", "users: at least 1"),
         ('deadline = "1 min"', 'deadline = "soon"', "deadline: Expected `float`, got `str`"),
         ('deadline = "1 min"', "deadline = 0", "deadline: more than 0"),
-        ('deadline = "1 min"', "answering = 1.5", "answering: a share above 0"),
+        ('deadline = "1 min"', "response_rate = 1.5", "response_rate: a share above 0"),
         ('{0 = "up"}', '{2 = "up"}', "pinned: slot 2 shows 'up'"),
         ('["up", "alien"], 1', '["up", "down"], 1', "caps: each is a list of items"),
         ("slots = 2", "slots = ", "is not TOML"),

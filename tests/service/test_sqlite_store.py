@@ -97,7 +97,8 @@ def test_addresses(tmp_path: Path) -> None:
 
 def test_front_ends_import_nothing_that_is_compiled() -> None:
     program = (
-        "import sys; from diminuendo.service.store import open_store; import diminuendo.service.store.sqlite; "
+        "import sys; from diminuendo.service.store import open_store; "
+        "import diminuendo.service.store.sqlite, diminuendo.service.store.postgres; "
         "print([name for name in ('numpy', 'numba') if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -242,19 +243,6 @@ def test_a_store_that_is_held_for_too_long_is_not_waited_for(path: Path) -> None
         assert said(store) == {1: b"said 1"}
 
 
-def test_a_forked_child_does_not_use_the_connection(path: Path) -> None:
-    with SqliteStore(path) as store:
-        begun(store)
-        if (child := os.fork()) == 0:
-            try:
-                store.put(answered(1))
-            except StoreUnavailable:
-                os._exit(17)
-            os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
-        assert said(store) == {}
-
-
 @pytest.mark.parametrize(
     ("damage", "when"),
     [
@@ -280,18 +268,6 @@ def test_damage_is_noticed(path: Path, damage: str, when: str) -> None:
             paid = Ledger.on(store.books("users", fencing_token)).buy(Gaussian(1e-3), "sum", "of something")
             with pytest.raises(LedgerDamaged):
                 paid.once("0", lambda: pytest.fail("drawn again"), SECRET)
-
-
-def test_parts_of_a_snapshot_that_was_never_published_are_dropped(path: Path) -> None:
-    with open_store(str(path)) as store:
-        fencing_token = begun(store)
-        changed(path, *(f"INSERT INTO snapshot_parts VALUES (1, 2, {part}, X'00')" for part in range(5)))
-        assert store.snapshot(1) == b"encrypted"
-        store.publish(fencing_token, replace(FIRST_MENU, version=2, snapshot=b"new"))
-        assert store.snapshot(1) == b"new"
-    db = sqlite3.connect(path)
-    assert db.execute("SELECT version, part FROM snapshot_parts").fetchall() == [(2, 0)]
-    db.close()
 
 
 @pytest.mark.parametrize("how", ["replaced", "moved", "deleted"])

@@ -16,7 +16,7 @@ from diminuendo.service.accounts import Account
 from diminuendo.service.records import PublicMenu, Report, Said, Shown
 from diminuendo.service.store import STORED_WITHIN, AnswerRow, rolled_back
 from diminuendo.service.trainer.answers import AnswerReader
-from diminuendo.service.trainer.made import in_flight
+from diminuendo.service.trainer.learners import in_flight
 from diminuendo.service.trainer.placement import Placement
 from diminuendo.service.trainer.trainer import Trainer
 from diminuendo.service.trainer.warm_up import warm_up
@@ -55,15 +55,15 @@ def learned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     take_in = Placement._take_in
 
     def watched(self: Placement, id_block: Any) -> None:
-        answered = self._door.answered
+        answered = self._remote_rounds.answered
 
         def seen(rounds: Any, rows: Any, types: Any, said: Any) -> None:
             result.extend(rounds)
             answered(rounds, rows, types, said)
 
-        monkeypatch.setattr(self._door, "answered", seen)
+        monkeypatch.setattr(self._remote_rounds, "answered", seen)
         take_in(self, id_block)
-        monkeypatch.setattr(self._door, "answered", answered)
+        monkeypatch.setattr(self._remote_rounds, "answered", answered)
 
     monkeypatch.setattr(Placement, "_take_in", watched)
     return result
@@ -121,7 +121,7 @@ def test_who_else_is_stored_with_an_answer_does_not_make_it_late(
         world.store.put([AnswerRow(1, each, front.encrypted(said[each]), at) for each, at in rows.items()])
     world.front.clear()
     world.play(8, trainer.step)
-    assert trainer.placements[1]._door.closed == id_block.end
+    assert trainer.placements[1]._remote_rounds.closed == id_block.end
     assert result == [early]
 
 
@@ -153,7 +153,7 @@ def test_rounds_that_nobody_was_shown_are_silent(meanwhile: bool, tmp_path: Path
         (20, 30),
     ]
     placement = trainer.placements[1]
-    assert placement._door.closed == 30
+    assert placement._remote_rounds.closed == 30
     assert placement.learner._frame.silent == [2, 3, 6, 7, 8, 9, *range(10, 20)]
 
 
@@ -174,8 +174,8 @@ def test_a_longer_id_block_settles_those_after_it(tmp_path: Path, monkeypatch: p
     world.play(30, trainer.step)
     assert sorted(result) == sorted(front.said)
     policy: Any = trainer.placements[1].learner.policy
-    response_count = sum(said.reward or 0.0 for _, said in front.said.values())
-    assert policy._counts.exact().sum() == pytest.approx(response_count, abs=len(result) / 1024)
+    total = sum(said.reward or 0.0 for _, said in front.said.values())
+    assert policy._counts.exact().sum() == pytest.approx(total, abs=len(result) / 1024)
 
 
 def test_what_is_stored_for_an_answer_may_be_anything(
@@ -315,7 +315,7 @@ def test_old_keys_and_answers_are_gone(tmp_path: Path) -> None:
     keys = list((tmp_path / "keys").glob("*.key"))
     assert 1 <= len(keys) <= 6 < world.menu().version
     assert all(key.stat().st_mode & 0o777 == 0o600 for key in keys)
-    settled = trainer.placements[1]._door.closed
+    settled = trainer.placements[1]._remote_rounds.closed
     assert settled > 300
     assert min(row.round for row in world.store.answers(1, 0, 10**9)) > 100
 
@@ -408,7 +408,7 @@ def test_items_retire_and_return(tmp_path: Path) -> None:
     world.play(1, trainer.step)
     changed = world.menu().version
     world.play(20, trainer.step)
-    assert trainer.placements[1]._kept.events == 1
+    assert trainer.placements[1]._checkpoint.events == 1
     assert world.menu().version < changed + 8, "it is done once"
     shown = [slate for version, slate in world.front[1].shown.values() if version >= changed]
     assert len(shown) > 20
@@ -458,7 +458,7 @@ def test_menus_take_effect_at_ticks_after_the_allowance(tmp_path: Path) -> None:
     def step() -> None:
         trainer.step()
         for row in world.store.menus(1):
-            result.setdefault(row.version, (row.effective_at, trainer.placements[1]._settles))
+            result.setdefault(row.version, (row.effective_at, trainer.placements[1]._closes_at))
 
     world.play(50, step)
     assert len(result) > 4
@@ -482,8 +482,8 @@ def test_a_batch_larger_than_what_may_be_in_flight_ends(tmp_path: Path) -> None:
     placement = trainer.placements[1]
     policy: Any = placement.learner.policy
     assert in_flight(placement.spec) == 25 < policy.plan.schedule.ends[0]
-    assert placement._door.closed > policy.plan.schedule.ends[1]
-    assert placement.learner.rounds - placement._door.closed <= 25
+    assert placement._remote_rounds.closed > policy.plan.schedule.ends[1]
+    assert placement.learner.rounds - placement._remote_rounds.closed <= 25
 
 
 def test_a_block_ends_though_few_of_its_rounds_are_left(tmp_path: Path) -> None:
@@ -506,5 +506,5 @@ def test_a_block_ends_though_few_of_its_rounds_are_left(tmp_path: Path) -> None:
         world.time += 1.0
         world.store.reserve_ids(1, size, 0.5, None)
         trainer.step()
-    assert trainer.placements[1]._door.closed >= end
+    assert trainer.placements[1]._remote_rounds.closed >= end
     assert world.menu().version > 1

@@ -131,7 +131,7 @@ def divisors_by_answers(patch: pytest.MonkeyPatch) -> None:
 
     def silenced(self: Placement, id_block: IdBlockRow) -> None:
         there = {row.round for row in self._store.answers(self.number, id_block.first, id_block.end)}
-        self._door.record_arrivals(
+        self._remote_rounds.record_arrivals(
             id_block.first, [number in there for number in range(id_block.first, id_block.end)]
         )
         take_in(self, id_block)

@@ -120,7 +120,7 @@ def test_heads_are_noted_under_the_population_that_the_store_says(tmp_path: Path
     assert Keys(tmp_path / "keys").noted("somebody else's") is None
 
 
-def test_a_id_block_whose_report_cannot_be_read_has_none(tmp_path: Path) -> None:
+def test_an_id_block_whose_report_cannot_be_read_has_none(tmp_path: Path) -> None:
     site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 90))
     site.store.reserve_ids(1, 5, 1.0, None)

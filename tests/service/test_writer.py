@@ -11,7 +11,8 @@ import pytest
 
 from diminuendo.errors import StoreUnavailable
 from diminuendo.service.front.writer import MOST_WAITING, Writer
-from diminuendo.service.store import AnswerRow, QuotaResult, Store, UserRound
+from diminuendo.service.store import AnswerRow, QuotaResult, UserRound
+from diminuendo.service.store.sql import Store
 
 VISIT = UserRound(1, b"a" * 16, 1, 2)
 

@@ -18,7 +18,7 @@ from diminuendo.learners import make
 from diminuendo.service.menus import public_menu
 from diminuendo.service.prepare import check_affordable
 from diminuendo.service.records import PlanQuestion
-from diminuendo.service.trainer.made import asked
+from diminuendo.service.trainer.learners import make_arguments
 
 
 def planned(question: PlanQuestion) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def planned(question: PlanQuestion) -> dict[str, Any]:
     if question.population is not None:
         whole = question.others | {question.name: spec}
         check_affordable(spec.population, question.population, whole)
-    name, setting, options = asked(spec, lambda: 0.0)
+    name, setting, options = make_arguments(spec, lambda: 0.0)
     learner = make(name, setting, **options)
     learner.release()
     public_menu(learner, 1)  # refused unless others can choose by its menu

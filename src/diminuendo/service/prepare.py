@@ -14,10 +14,11 @@ from diminuendo.randomness.sources import SeededSource
 from diminuendo.service.keys import TRAINER, make_keys, read_keys
 from diminuendo.service.records import PlacementSpec, PopulationSpec, read
 from diminuendo.service.site import Site
-from diminuendo.service.store import Store, open_store
+from diminuendo.service.store import open_store
 from diminuendo.service.store.fencing import CLOSED
 from diminuendo.service.store.rolled_back import adopt, refuse_older, refuse_unknown
-from diminuendo.service.trainer.made import budget_of, made
+from diminuendo.service.store.sql import Store
+from diminuendo.service.trainer.learners import budget_of, make_learner
 from diminuendo.service.trainer.private_keys import make_master, read_masters
 from diminuendo.service.trainer.response_count import ResponseCount
 
@@ -114,7 +115,7 @@ def check_affordable(name: str, population: PopulationSpec, placements: dict[str
                 "rounds of one user together: give both the same max_rounds_per_user."
             )
         try:
-            learner = made(spec, Ledger(budget).named(placed), lambda: 0.0, SeededSource(0))
+            learner = make_learner(spec, Ledger(budget).named(placed), lambda: 0.0, SeededSource(0))
             RemoteRounds(learner)
             costs += ResponseCount(spec, Ledger(budget)).cost
         except DiminuendoError as error:

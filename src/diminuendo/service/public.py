@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from diminuendo.service.accounts import Account
 from diminuendo.service.records import ItemsChanged, NoisyCount, PlacementSpec, PublicMenu, read
-from diminuendo.service.store import STORED_WITHIN, EventRow, IdBlockRow, MenuRow, PlacementRow
+from diminuendo.service.store import INSTANCE, STORED_WITHIN, EventRow, IdBlockRow, MenuRow, PlacementRow
 
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
@@ -287,7 +287,7 @@ class Public:
         known = [
             Health(name, max(0.0, now - at), busy)
             for name, (at, _) in sorted(heartbeats.items())
-            if "#" not in name
+            if INSTANCE not in name
         ]
         result = list[Health]()
         for kind in ("trainer", "front"):

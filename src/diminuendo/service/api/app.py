@@ -24,7 +24,8 @@ from diminuendo.service.front.front import Front
 from diminuendo.service.front.names import Names
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.log import Log
-from diminuendo.service.store import Store, reasons
+from diminuendo.service.store import reasons
+from diminuendo.service.store.sql import Store
 
 DECISIONS, ANSWERS = "/decisions", "/v1/answers"
 PLACEMENTS = "/v1/placements/"

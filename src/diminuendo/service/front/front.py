@@ -21,8 +21,9 @@ from diminuendo.service.front.serving import Serving
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.front.writer import Writer
 from diminuendo.service.log import Log, StoreWatch
-from diminuendo.service.store import NO_PLACEMENT, AnswerRow, Store, reasons
+from diminuendo.service.store import NO_PLACEMENT, AnswerRow, reasons
 from diminuendo.service.store.fencing import CLOSED, is_closed
+from diminuendo.service.store.sql import Store
 
 T = TypeVar("T")
 LOOKS_EVERY, PROBES_EVERY = 0.5, 2.0

@@ -1,7 +1,7 @@
 """ID blocks: rounds that a front end may show, fetched before they are needed, and what it says became of them.
 
 An ID block is as large as about half a second of traffic, and lasts somewhat longer, by the store's clock: until it has
-expired none of its rounds is settled, so what lasts long is learned from late. Where none can be had, because the block
+expired none of its rounds is closed, so a long one delays learning. Where none can be had, because the block
 is shown out or the store is away, there is no round, and no request waits long to learn so.
 """
 
@@ -17,7 +17,8 @@ from datetime import UTC, datetime
 
 from diminuendo.service.front.choose import Bag, Chooser
 from diminuendo.service.records import ID_BLOCK_HOLDS, ID_BLOCK_LASTS, Report
-from diminuendo.service.store import IdBlock, Store
+from diminuendo.service.store import IdBlock
+from diminuendo.service.store.sql import Store
 
 MOST, FEWEST_AHEAD = 500, 8
 """Rounds of an ID block at most; an ID block is fetched ahead where the last one was at least as large as this."""
@@ -39,11 +40,11 @@ Find = Callable[[IdBlock], Chooser | None]
 class Taken:
     """One ID block, while its rounds are shown."""
 
-    def __init__(self, id_block: IdBlock, chooser: Chooser, asked: float, deadline: float) -> None:
+    def __init__(self, id_block: IdBlock, chooser: Chooser, requested_at: float, deadline: float) -> None:
         self.id_block, self.chooser = id_block, chooser
         self.bag: Bag = chooser.bag(id_block.first, id_block.end)
         self.next = id_block.first
-        self.until = asked + (id_block.expires_at - id_block.at)
+        self.until = requested_at + (id_block.expires_at - id_block.at)
         """By this process's clock, which began to count before the store's did."""
         self.answer_before = datetime.fromtimestamp(id_block.expires_at + deadline, UTC).isoformat(
             timespec="milliseconds"
@@ -207,7 +208,7 @@ class Rounds:
 
     async def _call(self, count: int, over: Taken | None) -> bool:
         """Ask the store for rounds, and say what became of an ID block that is over; whether it went well."""
-        asked, loop = time.monotonic(), asyncio.get_running_loop()
+        requested_at, loop = time.monotonic(), asyncio.get_running_loop()
         report = None if over is None else over.report(self._types)
         try:
             id_block, chooser = await loop.run_in_executor(self._pool, self._reserved, count, report)
@@ -217,7 +218,7 @@ class Rounds:
                 self._ended.appendleft(over)
             return False
         if count and id_block is not None and chooser is not None:
-            self._ahead = Taken(id_block, chooser, asked, self._deadline)
+            self._ahead = Taken(id_block, chooser, requested_at, self._deadline)
             self._deadlines.append((id_block.first, self._ahead.answer_before))
             self.id_blocks += 1
         return count == 0 or self._ahead is not None

@@ -17,7 +17,8 @@ from diminuendo.service.front.contexts import Types
 from diminuendo.service.front.id_blocks import Rounds
 from diminuendo.service.records import PlacementSpec, PublicMenu
 from diminuendo.service.seal import Sealer
-from diminuendo.service.store import IdBlock, MenuRow, PlacementRow, Store
+from diminuendo.service.store import IdBlock, MenuRow, PlacementRow
+from diminuendo.service.store.sql import Store
 
 KEPT = 4
 """Menus that are kept of those in effect, the last ones: for ID blocks that are still out, and for requests

@@ -28,7 +28,7 @@ PADDED = 128
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """One decision, as the shop is told of it."""
+    """One decision, as the shop receives it."""
 
     slate: msgspec.Raw
     """The shop's names of the items, by slot."""
@@ -115,32 +115,33 @@ class Serving:
             taken.silence(number)
         until = taken.answer_before
         if counted.round != number:
-            before, told = place.covering(counted.round), place.rounds.answer_before(counted.round)
-            if before is None or told is None:
+            before, deadline = place.covering(counted.round), place.rounds.answer_before(counted.round)
+            if before is None or deadline is None:
                 return await self._fallback(place, type_, excluded)
-            chooser, chance, until = before, None, told
+            chooser, chance, until = before, None, deadline
         place.decisions += 1
         slate = await self._slate(chooser, chooser.slate, counted.round, type_, excluded)
         shown = Shown(place.number, counted.round, chooser.menu.version, counted.counts, slate, type_)
         return Decision(chooser.written(slate), chance, self._tokens.seal(shown), until)
 
     async def _fallback(self, place: Placement, type_: int, excluded: Collection[int]) -> Decision:
-        """Where no round can be had: the leading slate, with a token that counts for nothing."""
-        chooser = place.fallback()
-        if chooser is None:
-            raise NotReady
+        """If no round is left: the leading slate, with a token that counts for nothing."""
+        chooser = self._chooser(place)
         place.fallbacks += 1
         slate = await self._slate(chooser, chooser.fallback, type_, excluded)
         return self._without_a_round(place, chooser, slate, type_, None)
 
     async def _outside(self, place: Placement, type_: int, excluded: Collection[int]) -> Decision:
         """Outside of the public sample: by the menu that is in effect, with a token that counts for nothing."""
-        chooser = place.fallback()
-        if chooser is None:
-            raise NotReady
+        chooser = self._chooser(place)
         place.outside += 1
         slate = await self._slate(chooser, chooser.outside, type_, excluded)
         return self._without_a_round(place, chooser, slate, type_, chooser.certain())
+
+    def _chooser(self, place: Placement) -> Chooser:
+        if (chooser := place.fallback()) is None:
+            raise NotReady
+        return chooser
 
     async def _slate(self, chooser: Chooser, choose: Callable[..., Slate], *given: Any) -> Slate:
         """A slate without what is excluded; found beside the loop where that may take a while, so that no feedback

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from diminuendo.errors import StoreUnavailable
-from diminuendo.service.store import NO_PLACEMENT, AnswerRow, QuotaResult, Store, UserRound, reasons
+from diminuendo.service.store import NO_PLACEMENT, AnswerRow, QuotaResult, UserRound, reasons
+from diminuendo.service.store.sql import Store
 
 MOST_AT_ONCE = 2_000
 """Entries of one transaction."""
@@ -119,8 +120,8 @@ class Writer:
         return [[next(counted) for _ in entry.user_rounds] for entry in group]
 
 
-def _tell(group: list[Entry], found: list[list[QuotaResult] | str]) -> None:
-    for entry, counted in zip(group, found, strict=True):
+def _tell(group: list[Entry], results: list[list[QuotaResult] | str]) -> None:
+    for entry, counted in zip(group, results, strict=True):
         if entry.kept.done():  # the client has gone
             continue
         if isinstance(counted, str):

@@ -20,7 +20,8 @@ from urllib.parse import quote, unquote
 
 from diminuendo.errors import InvalidInput, LedgerDamaged
 from diminuendo.privacy.books.durable import replaced
-from diminuendo.service.store import FRONT_ENDS, INSTANCE, NO_HEARTBEAT, TRAINERS, Heartbeat, Store
+from diminuendo.service.store import FRONT_ENDS, INSTANCE, NO_HEARTBEAT, TRAINERS, Heartbeat
+from diminuendo.service.store.sql import Store
 
 NOTE, HEAD = "last-well-", ".head"
 """Files that begin so, and then have the trainer's name; and files that end so (trainer/keys.py)."""

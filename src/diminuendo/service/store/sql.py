@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from diminuendo.errors import InvalidInput, StoreUnavailable, refuse_copies
 from diminuendo.service.records import Report, read
-from diminuendo.service.store import adopt
-from diminuendo.service.store.fencing import FencedWrite, next_fencing_token
-from diminuendo.service.store.rows import (
+from diminuendo.service.store import (
     NO_HEARTBEAT,
     AnswerRow,
     Change,
@@ -30,7 +28,9 @@ from diminuendo.service.store.rows import (
     Publication,
     QuotaResult,
     UserRound,
+    adopt,
 )
+from diminuendo.service.store.fencing import FencedWrite, next_fencing_token
 
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 import msgspec
 
 from diminuendo.service.records import read
-from diminuendo.service.store import FRONT_ENDS, Store
+from diminuendo.service.store import FRONT_ENDS
+from diminuendo.service.store.sql import Store
 
 LISTENS = 3.0
 """Seconds for which a trainer that begins to lead listens before it pays for anything: longer than front ends are

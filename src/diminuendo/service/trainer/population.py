@@ -20,7 +20,7 @@ from diminuendo.service.store import PlacementRow
 from diminuendo.service.trainer.assignment import NOBODY
 from diminuendo.service.trainer.high_water_marks import HighWaterMarks, LedgerHeads
 from diminuendo.service.trainer.keys import Keys
-from diminuendo.service.trainer.made import budget_of
+from diminuendo.service.trainer.learners import budget_of
 from diminuendo.service.trainer.placement import Parts, Placement
 from diminuendo.service.trainer.private_keys import FolderKeys, StoreKeys
 

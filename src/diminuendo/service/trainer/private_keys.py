@@ -13,7 +13,6 @@ import os
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
 
 from nacl.bindings import (
     crypto_aead_xchacha20poly1305_ietf_decrypt,
@@ -23,29 +22,11 @@ from nacl.bindings import (
 
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.books.durable import write_once
-from diminuendo.service.store import Store
+from diminuendo.service.store.sql import Store
 
 MASTERS, MASTER, NAME_BYTES, KEY_BYTES = "master*.key", "master.key", 4, 32
 """Master keys in their folder; the first one; what is encrypted begins with that many bytes that name its
 master key."""
-
-
-class PrivateKeys(Protocol):
-    """Secret halves of keys, by placement and number."""
-
-    def put(self, placement: int, number: int, secret: bytes) -> None:
-        """Keep one more; durable when this returns."""
-
-    def get(self, placement: int, number: int) -> bytes:
-        """The one that was kept; whatever error where there is none."""
-        ...
-
-    def numbers(self, placement: int) -> set[int]:
-        """Those that are kept."""
-        ...
-
-    def drop(self, placement: int, numbers: Iterable[int]) -> None:
-        """Throw these away; those that are not there are no mistake."""
 
 
 class FolderKeys:
@@ -148,6 +129,9 @@ class StoreKeys:
             if number not in kept:
                 self.put(placement, number, folder.get(placement, number))
             folder.drop(placement, [number])
+
+
+PrivateKeys = FolderKeys | StoreKeys
 
 
 def make_master(folder: Path) -> None:

@@ -25,7 +25,7 @@ TIMES, FIRST, GROWTH = 24, 256, 1.5
 
 
 class ResponseCount:
-    """The sum of one placement; nothing at all where no budget was set aside for it."""
+    """The noisy sum of one placement; empty if no budget was set aside for it."""
 
     def __init__(self, spec: PlacementSpec, ledger: Ledger) -> None:
         self._sum: PrivateSum | None = None
@@ -44,17 +44,17 @@ class ResponseCount:
                     many = int((batches == batch).sum())
                     self._sum.add_rows(scipy.sparse.csr_array(np.ones((many, 1))), batch=batch)
 
-    def published(self, settled: int, secret: SecretRandomness) -> NoisyCount | None:
-        """What is published now that `settled` rounds are settled; None where nothing is due."""
+    def published(self, closed: int, secret: SecretRandomness) -> NoisyCount | None:
+        """Release what is due now that `closed` rounds are closed; None if nothing is."""
         result, total = None, self._sum
-        while total is not None and total.left and total.batch < total.schedule.closed_by(settled):
+        while total is not None and total.left and total.batch < total.schedule.closed_by(closed):
             end = total.schedule.ends[total.batch]
             about = float(total.release(secret)[0])
             result = NoisyCount(round(about, 1), end, round(total.deviation(total.batch), 1))
         return result
 
     def snapshot(self) -> bytes:
-        """What was added so far; as private as who answered."""
+        """The sum so far; as private as the responses."""
         return b"" if self._sum is None else self._sum.snapshot()
 
     def restore(self, snapshot: bytes) -> None:
@@ -64,7 +64,7 @@ class ResponseCount:
 
     @property
     def cost(self) -> list[Event]:
-        """What it costs, for who adds up costs beforehand."""
+        """The privacy cost, for checks beforehand."""
         return [] if self._sum is None else [self._sum.event]
 
 

@@ -20,8 +20,9 @@ from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
 from diminuendo.learners.base.engines import Engine
 from diminuendo.randomness.sources import RandomSource
 from diminuendo.service.log import Log, StoreWatch
-from diminuendo.service.store import DAY, INSTANCE, NO_HEARTBEAT, Heartbeat, PlacementRow, Store, rolled_back
+from diminuendo.service.store import DAY, INSTANCE, NO_HEARTBEAT, Heartbeat, PlacementRow, rolled_back
 from diminuendo.service.store.fencing import is_closed
+from diminuendo.service.store.sql import Store
 from diminuendo.service.trainer.assignment import NOBODY, Assignment
 from diminuendo.service.trainer.high_water_marks import LISTENS, STOPPED, HighWaterMarks
 from diminuendo.service.trainer.placement import Parts, Placement

@@ -18,7 +18,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.sources import SeededSource
 from diminuendo.service.records import PlacementSpec, PopulationSpec, Said, Shown
 from diminuendo.service.trainer.answers import AnswerReader
-from diminuendo.service.trainer.made import budget_of, made
+from diminuendo.service.trainer.learners import budget_of, make_learner
 
 USERS, ROUNDS = 2_000, 400
 """For how many users the learner is made, and how many of them come."""
@@ -55,15 +55,15 @@ def warm_up(spec: PlacementSpec, reader: AnswerReader) -> None:
     now = [0.0]
     with suppress(DiminuendoError):  # so few items or users are none that it could be made for
         budget = budget_of(PopulationSpec(spec.epsilon, spec.delta, spec.max_rounds_per_user), few)
-        learner = made(few, Ledger(budget), lambda: now[0], SeededSource(0))
+        learner = make_learner(few, Ledger(budget), lambda: now[0], SeededSource(0))
         learner.release()
-        door, slate = RemoteRounds(learner), tuple(range(few.slots))
+        remote_rounds, slate = RemoteRounds(learner), tuple(range(few.slots))
         menu: Any = learner.menu
         many = min(ROUNDS, menu.end or ROUNDS)
-        door.chosen(many)
-        door.record_arrivals(0, np.ones(many, dtype=np.bool_), np.zeros(many, dtype=np.int64))
+        remote_rounds.chosen(many)
+        remote_rounds.record_arrivals(0, np.ones(many, dtype=np.bool_), np.zeros(many, dtype=np.int64))
         said = [Said(Shown(0, number, 1, True, slate), {0: 1.0}, 1.0, 0) for number in range(many)]
-        door.answered(*reader.answers(said))
+        remote_rounds.answered(*reader.answers(said))
         now[0] = 2 * few.deadline
         learner.release()
         learner.snapshot()

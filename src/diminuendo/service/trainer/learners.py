@@ -1,4 +1,4 @@
-"""Learners made from the facts of a placement, and ledgers from those of a population."""
+"""Learners made from the spec of a placement, and budgets from that of a population."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from diminuendo.service.store import STORED_WITHIN
 from diminuendo.streams.contexts import Contexts
 
 BEHIND = 10.0
-"""Seconds: ID blocks that are out and a trainer that is busy together take no longer, or users are shown
+"""Seconds: ID blocks that are out and a busy trainer together take no longer, or users are shown
 fallback slates."""
 UNKNOWN = 1_000_000
 """Rounds that learners are chosen for if the number of users is not known."""
 
 
 def in_flight(spec: PlacementSpec) -> int:
-    """How many rounds may be handed out and not settled: as many as are expected at most."""
+    """How many rounds may be reserved and not closed: as many as are expected at most."""
     lasts = spec.deadline + spec.publish_delay + spec.publish_interval + BEHIND
     return max(16, math.ceil(spec.per_second / spec.sample * lasts))
 
 
 def expected_pending_in_flight(spec: PlacementSpec) -> int:
-    """How many are, where all goes well: from when an ID block is asked for until what is made of it is shown."""
+    """How many are, if all goes well: from when an ID block is requested until its results are visible."""
     lasts = (
         ID_BLOCK_HOLDS
         + ID_BLOCK_LASTS
@@ -46,9 +46,9 @@ def expected_pending_in_flight(spec: PlacementSpec) -> int:
     return min(in_flight(spec), math.ceil(spec.per_second / spec.sample * lasts))
 
 
-def asked(spec: PlacementSpec, clock: Callable[[], float]) -> tuple[str, Setting, dict[str, Any]]:
-    """What `make` and `budget_for` are asked for. Of a sample, the learner is made for its rounds alone: the coins are
-    thrown where rounds are handed out (front/serving.py)."""
+def make_arguments(spec: PlacementSpec, clock: Callable[[], float]) -> tuple[str, Setting, dict[str, Any]]:
+    """The arguments of `make` and `budget_for`. Of a sample, the learner is made for its rounds alone: the sampling is
+    done where slates are chosen (front/serving.py)."""
     number = {name: item for item, name in enumerate(spec.items)}
     pinned = {slot: number[name] for slot, name in spec.pinned.items()}
     caps = [([number[name] for name in names], most) for names, most in spec.caps]
@@ -66,25 +66,25 @@ def asked(spec: PlacementSpec, clock: Callable[[], float]) -> tuple[str, Setting
     return spec.learner, setting, {} if spec.users else {"horizon": None}
 
 
-def made(
+def make_learner(
     spec: PlacementSpec,
     ledger: Ledger,
     clock: Callable[[], float],
     rng: RandomSource | None,
     engine: Engine | None = None,
 ) -> Learner:
-    """The learner of a placement, as it begins; or begins again, where nothing was published yet.
+    """A new learner of a placement.
 
-    `engine`: where users are kept whom it keeps, if it keeps any.
+    `engine`: where users are stored whom it keeps, if it keeps any.
     """
-    name, setting, options = asked(spec, clock)
+    name, setting, options = make_arguments(spec, clock)
     place = engine if entry_for(name, setting).takes("engine") else None
     return make(name, setting, ledger=ledger, rng=rng, engine=place, **options)
 
 
 def budget_of(population: PopulationSpec, first: PlacementSpec) -> Budget:
-    """What the ledger of a population begins with; how it counts, and what it hides, as its first placement needs."""
-    name, setting, options = asked(first, lambda: 0.0)
+    """The budget of a new ledger; the accountant and the unit of privacy are those of its first placement."""
+    name, setting, options = make_arguments(first, lambda: 0.0)
     result = budget_for(name, setting, **options)
     delta = 0.0 if result.accountant == "pure" else population.delta
     unit = replace(result.unit, rounds=population.max_rounds_per_user)
