@@ -343,7 +343,7 @@ def test_nobody_counts_more_often_however_often_it_is_killed(
     assert max(counted.values()) == visits
     assert len(counted) > 20
     with opened(path, visits) as ledger:
-        on_disk = ledger.visits_of("epoch-greedy")
+        on_disk = ledger.contributions_of("epoch-greedy")
         assert on_disk is not None
         assert all(on_disk.rounds[hashed(user)] >= rounds for user, rounds in counted.items())
         assert max(on_disk.rounds.values()) <= visits

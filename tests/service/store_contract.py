@@ -883,7 +883,7 @@ class StoreContract:
             ledger = Ledger.on(store.books(name, store.lead(name, "one")), Budget(epsilon, 1e-6))
             paid = ledger.buy(Gaussian(1e-3), "sum", name)
             paid.once("0", partial(np.full, 3, epsilon, np.int64), SECRET)
-            assert ledger.visits_of("front") is None
+            assert ledger.contributions_of("front") is None
         store.publish(store.leaders()["users"].epoch, replace(FIRST_MENU, version=2))
         far = store.add_placement("far", "others", b"{}")
         store.publish(store.leaders()["others"].epoch, replace(FIRST_MENU, placement=far))

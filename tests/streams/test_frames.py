@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +16,6 @@ import pytest
 
 import diminuendo as dim
 from diminuendo.errors import InvalidInput
-from diminuendo.streams import ReadNote
 
 COLUMNS: dict[str, list[Any]] = {
     "Customer ID": [7, 3, 7, 7],
@@ -70,13 +68,6 @@ KINDS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "lazy-polars": lazy_polars,
     "duckdb": duckdb,
 }
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReadNote)
-        yield
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -168,15 +168,16 @@ class PointLearner(ABC):
         Raises
         ------
         InvalidInput
-            If all rounds are over.
+            If all rounds are over, or a release failed before: then restore a snapshot.
         """
         with self._guard.lock:
             self._admit(1)
             number = self.rounds
             closed = self.schedule.closed_by(number)
             if self._sums.released < closed:
-                self._follow(self._sums.release(self._secret), self._starts[closed])
-                self._answered[:] = False
+                with self._guard.learning():
+                    self._follow(self._sums.release(self._secret), self._starts[closed])
+                    self._answered[:] = False
             self._toss(number - self._starts[closed])
             self._issued[0] = number + 1
             return PointDecision(number, self._point)

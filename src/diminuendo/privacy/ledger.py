@@ -9,7 +9,7 @@ crash at any moment, what was spent is never less than what could have been draw
 and entered with its hash: after a crash it is published as it was, and if it was lost, it is not drawn again. A file
 that was rolled back looks like an older file: note `head` elsewhere and hand it to `open`.
 
-The rounds of each user are recorded beside the ledger too (`visits_of`), for learners that limit them. Files are one
+The rounds of each user are recorded beside the ledger too (`contributions_of`), for learners that limit them. Files are one
 backend; `Ledger.on` takes any other (privacy/books). A charge takes no longer as the ledger grows.
 """
 
@@ -553,7 +553,7 @@ class Ledger:
     def __exit__(self, *failure: object) -> None:
         self.close()
 
-    def visits_of(self, learner: str) -> ContributionFile | None:
+    def contributions_of(self, learner: str) -> ContributionFile | None:
         """Return where the rounds of each user that count for a learner are recorded; None without files.
 
         In memory, a learner records them itself; in a store, the service counts rounds before a learner sees them.
@@ -562,7 +562,7 @@ class Ledger:
             return None
         with self._guard.lock:
             self._check_hold()
-            return self._books.visits_of(learner)
+            return self._books.contributions_of(learner)
 
     def _check_hold(self) -> None:
         """Refuse where nothing can be entered: in a forked copy, after a close, in books that are not ours any more."""
@@ -639,8 +639,8 @@ class _Named(Ledger):
     def bought(self, event: Event, name: str, about: str) -> Paid:
         return self._whole.bought(renamed(event, self._mine), self._mine(name), about)
 
-    def visits_of(self, learner: str) -> ContributionFile | None:
-        return self._whole.visits_of(self._mine(learner))
+    def contributions_of(self, learner: str) -> ContributionFile | None:
+        return self._whole.contributions_of(self._mine(learner))
 
     def cost_of(self, name: str) -> Event | None:
         return self._whole.cost_of(self._mine(name))

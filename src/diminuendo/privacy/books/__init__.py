@@ -73,7 +73,7 @@ class Books(Protocol):
         """What was drawn on it."""
         ...
 
-    def visits_of(self, learner: str) -> ContributionFile | None:
+    def contributions_of(self, learner: str) -> ContributionFile | None:
         """How many rounds of whom counted for the learner of that name; None where others count them."""
         ...
 

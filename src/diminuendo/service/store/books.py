@@ -57,7 +57,7 @@ class StoreBooks:
         self.lines = StoreLines(rows, led)
         self.releases = StoreReleases(rows, self.lines)
 
-    def visits_of(self, learner: str) -> None:
+    def contributions_of(self, learner: str) -> None:
         """The service counts them itself."""
 
     def close(self) -> None:
