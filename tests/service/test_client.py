@@ -27,7 +27,7 @@ class Service(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Replies)
         self.script: list[int] = []
-        self.heard: list[tuple[str, dict[str, str], Any, int]] = []
+        self.response_count: list[tuple[str, dict[str, str], Any, int]] = []
         self.lock = threading.Lock()
         self.refused: list[str] = []
         """Rows that a 422 is about."""
@@ -59,7 +59,7 @@ class _Replies(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         with self.server.lock:
             status = self.server.script.pop(0) if self.server.script else 0
-            self.server.heard.append((self.path, dict(self.headers), json.loads(body), len(body)))
+            self.server.response_count.append((self.path, dict(self.headers), json.loads(body), len(body)))
         if status == -1:  # the reply is lost on its way
             self.close_connection = True
             return
@@ -105,7 +105,7 @@ def test_a_decision_is_asked_for_with_a_key(service: Service) -> None:
     with Client(service.address, "secret") as shop:
         shown = shop.decide("home page", context={"country": "DE"}, exclude=["up"])
     assert (shown.slate, shown.token, shown.propensity, shown.answer_before) == (("up", None), "t", 0.5, 9.0)
-    ((path, headers, body, size),) = service.heard
+    ((path, headers, body, size),) = service.response_count
     assert path == "/shop/v1/placements/home%20page/decisions"
     assert headers["Authorization"] == "Bearer secret"
     assert body == {"context": {"country": "DE"}, "exclude": ["up"]}
@@ -122,8 +122,8 @@ def test_who_has_a_name_is_asked_for_again_under_the_same_key(service: Service) 
     service.script = [503, -1]
     with Client(service.address) as shop:
         shop.decide("home", user_id="ada")
-    keys = {headers["Idempotency-Key"] for _, headers, _, _ in service.heard}
-    assert len(service.heard) == 3
+    keys = {headers["Idempotency-Key"] for _, headers, _, _ in service.response_count}
+    assert len(service.response_count) == 3
     assert len(keys) == 1
 
 
@@ -133,9 +133,9 @@ def test_answers_are_sent_in_groups_and_again_until_they_are_acknowledged(servic
         for number in range(TOGETHER + 50):
             shop.answer(f"t{number}", click=number % 3 or None)
         shop.flush()
-        acknowledged = [said for _, _, group, _ in service.heard[2:] for said in group]
+        acknowledged = [said for _, _, group, _ in service.response_count[2:] for said in group]
         assert [said["token"] for said in acknowledged] == [f"t{number}" for number in range(TOGETHER + 50)]
-    assert len(service.heard) == 4, "two groups, of which the first was tried three times"
+    assert len(service.response_count) == 4, "two groups, of which the first was tried three times"
     assert acknowledged[0] == {"token": "t0", "click": None}
     assert acknowledged[1] == {"token": "t1", "click": 1}
 
@@ -146,7 +146,7 @@ def test_kinds_of_answers(service: Service) -> None:
         shop.answer("b", wants=["up"])
         shop.answer("c", wants={"up": 0.5})
         shop.flush()
-    said = [each for _, _, group, _ in service.heard for each in group]
+    said = [each for _, _, group, _ in service.response_count for each in group]
     assert [dict(each, token="") for each in said] == [
         {"token": "", "reward": 0.0}, {"token": "", "wants": ["up"]}, {"token": "", "wants": {"up": 0.5}},
     ]  # fmt: skip
@@ -156,7 +156,7 @@ def test_what_is_refused_is_not_tried_again(service: Service) -> None:
     service.script = [400]
     with Client(service.address) as shop, pytest.raises(ServiceRefused, match=r"400: This is no token\."):
         shop.erase("x")
-    assert len(service.heard) == 1
+    assert len(service.response_count) == 1
 
 
 def test_answers_that_were_refused_are_said_when_waiting_for_them(service: Service) -> None:
@@ -185,7 +185,7 @@ def test_of_a_group_the_rows_that_were_refused_are_said_at_once_and_no_others(
     assert shop.lost == 0
     with pytest.raises(ServiceRefused, match=r"^2 answers were refused"):
         shop.close()
-    assert len(service.heard) == 1, "what is stored is not sent again"
+    assert len(service.response_count) == 1, "what is stored is not sent again"
 
 
 def wait_for(what: Any) -> None:
@@ -202,10 +202,10 @@ def test_connections_that_the_service_closed_meanwhile_cost_nobody_a_wait(servic
         list(pool.map(lambda number: shop.decide("home"), range(many)))
         for _ in range(many):
             service.ended.acquire()
-        service.together, heard, began = None, len(service.heard), time.monotonic()
+        service.together, response_count, began = None, len(service.response_count), time.monotonic()
         shop.decide("home")
         assert time.monotonic() - began < 1.0, "it was tried again at once"
-        assert len(service.heard) == heard + 1
+        assert len(service.response_count) == response_count + 1
     assert service.connections == many + 1
 
 
@@ -244,7 +244,7 @@ def test_numbers_of_other_libraries_are_numbers(service: Service) -> None:
         shop.answer("d", wants={"up": np.float32(0.5)})  # type: ignore[dict-item]
         shop.answer("e", wants=np.array(["up"]))  # type: ignore[arg-type]
         shop.flush()
-    said = [each for _, _, group, _ in service.heard for each in group]
+    said = [each for _, _, group, _ in service.response_count for each in group]
     assert said == [
         {"token": "a", "click": 2}, {"token": "b", "reward": 0.5}, {"token": "c", "reward": 1.0},
         {"token": "d", "wants": {"up": 0.5}}, {"token": "e", "wants": ["up"]},
@@ -277,7 +277,7 @@ def test_what_cannot_be_sent_is_refused_at_once_and_the_rest_is_sent(
             shop.answer(7)  # type: ignore[arg-type]
         shop.answer("b", click=1)
         shop.flush(5.0)
-    assert [group for _, _, group, _ in service.heard] == [[{"token": "b", "click": 1}]]
+    assert [group for _, _, group, _ in service.response_count] == [[{"token": "b", "click": 1}]]
 
 
 def test_whatever_goes_wrong_the_next_answers_are_sent(
@@ -298,7 +298,7 @@ def test_whatever_goes_wrong_the_next_answers_are_sent(
         assert "said of somebody" not in caplog.text
         shop.answer("b")
         shop.flush(5.0)
-    assert [group[0]["token"] for _, _, group, _ in service.heard] == ["b"]
+    assert [group[0]["token"] for _, _, group, _ in service.response_count] == ["b"]
 
 
 def test_waiting_for_a_service_that_is_away_ends_and_says_what_was_lost(
@@ -339,4 +339,4 @@ def test_what_is_no_address(address: str) -> None:
 def test_names_may_be_numbers(service: Service) -> None:
     with Client(service.address) as shop:
         shop.decide("home", user_id=7)
-    assert service.heard[0][2] == {"user_id": "7"}, "services take names as texts"
+    assert service.response_count[0][2] == {"user_id": "7"}, "services take names as texts"

@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.service.dashboard import FILES, dashboard_routes
-from diminuendo.service.records import HeardNote, PlacementSpec
+from diminuendo.service.records import NoisyCount, PlacementSpec
 from tests.service.fake_store import HOSTILE, FakeStore, tea_shop
 from tests.service.site import KEYS as ROLE_KEYS
 from tests.service.site import Site, block, spec
@@ -131,7 +131,7 @@ def test_hostile_placements_and_populations_have_pages(tmp_path: Path) -> None:
     store._populations["a/../b?<i>"] = b"{}"
     spec = PlacementSpec("a/../b?<i>", ("x", "\u202ey\x00"), 1, "full", None)
     number = store.placement("p/<b>#", spec)
-    store.menu(number, kind="one", slots=1, first=0, end=None, filler=(1,), slates=((1,),))
+    store.menu(number, kind="one", slots=1, first=0, end=None, fallback=(1,), slates=((1,),))
     store.event(number, "items", {"retire": ["<u>"], "why": ["<s>"]}, "<q>")
     visitor = Visitor(store)
     assert '<a href="/placements/p%2F%3Cb%3E%23">p/&lt;b&gt;#</a>' in visitor.get("/").text
@@ -186,11 +186,11 @@ def test_numbers_on_the_overview_follow_the_store(tmp_path: Path) -> None:
     assert "No placement yet" in visitor.get("/").text
     number = store.placement("page", PlacementSpec("all", ("a", "b"), 1, "full", None))
     assert "the trainer is creating the learner" in visitor.get("/").text
-    store.menu(number, kind="random", slots=1, first=0, end=1_234, filler=(0,))
+    store.menu(number, kind="random", slots=1, first=0, end=1_234, fallback=(0,))
     assert "the first comes after about 1,234 users" in visitor.get("/").text
     store.hand_out(number, 77_777)
     assert "77,777" in visitor.get("/").text
-    store.beat("placement page", "waits, and is tried again")
+    store.heartbeat("placement page", "waits, and is tried again")
     assert "The trainer failed here and retries" in visitor.get("/").text
 
 
@@ -199,7 +199,7 @@ def test_that_tastes_changed_is_said_among_what_changed(tmp_path: Path) -> None:
     store = FakeStore(tmp_path)
     visitor = Visitor(store)
     number = store.placement("page", PlacementSpec("all", ("a", "b"), 1, "full", None))
-    said: dict[str, Any] = {"kind": "one", "slots": 1, "end": None, "filler": (0,), "slates": ((0,),)}
+    said: dict[str, Any] = {"kind": "one", "slots": 1, "end": None, "fallback": (0,), "slates": ((0,),)}
     store.menu(number, first=0, **said)
     assert "no drift was detected" in visitor.get("/placements/page").text
     store.menu(number, first=9_000, remembers_from=7_500, **said)
@@ -218,12 +218,12 @@ def test_how_many_answer_is_said_where_it_was_published(tmp_path: Path) -> None:
         "slots": 1,
         "first": 0,
         "end": None,
-        "filler": (0,),
+        "fallback": (0,),
         "slates": ((0,),),
     }
-    store.menu(number, **said, heard=HeardNote(-3.0, 2500, 11.0))
+    store.menu(number, **said, response_count=NoisyCount(-3.0, 2500, 11.0))
     assert "of the first 2,500 rounds, ± 22" in visitor.get("/placements/page").text
-    store.menu(number, **said, heard=HeardNote(1234.4, 2500, 11.0))
+    store.menu(number, **said, response_count=NoisyCount(1234.4, 2500, 11.0))
     assert "1,234" in visitor.get("/placements/page").text
 
 
@@ -236,7 +236,7 @@ def test_that_nobody_answers_is_said_where_published_rewards_show_it(tmp_path: P
         "slots": 1,
         "first": 0,
         "end": None,
-        "filler": (0,),
+        "fallback": (0,),
         "slates": ((0,),),
     }
     store.menu(number, **shown)
@@ -251,7 +251,7 @@ def test_decisions_never_become_fewer(tmp_path: Path) -> None:
     store = FakeStore(tmp_path)
     number = store.placement("page", PlacementSpec("all", ("a", "b"), 1, "full", None))
     for first in (0, 40, 90):
-        store.menu(number, kind="one", slots=1, first=first, end=None, filler=(0,), slates=((0,),))
+        store.menu(number, kind="one", slots=1, first=first, end=None, fallback=(0,), slates=((0,),))
         store.clock += 1
         store.hand_out(number, 60)
         store.clock += 1

@@ -33,12 +33,21 @@ def new(tmp_path: Path) -> tuple[FakeStore, int]:
 
 def one(slate: tuple[int, ...], **more: Any) -> dict[str, Any]:
     """A menu of one slate."""
-    return {"kind": "one", "slots": 2, "end": None, "filler": slate, "slates": (slate,), **more}
+    return {"kind": "one", "slots": 2, "end": None, "fallback": slate, "slates": (slate,), **more}
 
 
 def test_nothing_private_can_be_asked(shop: FakeStore) -> None:
     asked = {name for name in vars(Reads) if not name.startswith("_")}
-    assert asked == {"now", "populations", "placements", "menus", "leases", "events", "beats", "books"}
+    assert asked == {
+        "now",
+        "populations",
+        "placements",
+        "menus",
+        "id_blocks",
+        "events",
+        "heartbeats",
+        "books",
+    }
     for private in ("answers", "snapshot", "erase_user", "erased"):
         with pytest.raises(Private):
             getattr(shop, private)(1, 0, 9)
@@ -97,7 +106,13 @@ def test_types_have_the_numbers_that_learners_give_them(tmp_path: Path) -> None:
         "page", PlacementSpec("all", tuple("abcdefghijklmn"), 1, "full", 9, contexts=values)
     )
     store.menu(
-        number, kind="types", slots=1, first=0, end=None, filler=(13,), slates=tuple((t,) for t in range(12))
+        number,
+        kind="types",
+        slots=1,
+        first=0,
+        end=None,
+        fallback=(13,),
+        slates=tuple((t,) for t in range(12)),
     )
     view = Public(store).placement("page")
     assert view is not None
@@ -123,7 +138,7 @@ def test_groups_show_what_leads_in_their_deck(tmp_path: Path) -> None:
     number = store.placement("page", spec)
     rows = ((0,), (1,), (2,))
     store.menu(
-        number, kind="groups", slots=1, first=0, end=4, filler=(0,), slates=rows, groups=(0, 1, 1),
+        number, kind="groups", slots=1, first=0, end=4, fallback=(0,), slates=rows, groups=(0, 1, 1),
         decks=((0, 0, 1, 0), (2, 1, 2, 2)),
     )  # fmt: skip
     view = Public(store).placement("page")
@@ -168,11 +183,13 @@ def test_a_menu_is_shown_from_its_time_on(new: tuple[FakeStore, int]) -> None:
 
 def test_the_next_menu_waits_for_answers_and_for_a_whole_tick(tmp_path: Path) -> None:
     store = FakeStore(tmp_path)
-    spec = PlacementSpec("all", tuple("abcd"), 2, "click", 900, deadline=60.0, allowance=2.0, tick=10.0)
+    spec = PlacementSpec(
+        "all", tuple("abcd"), 2, "click", 900, deadline=60.0, publish_delay=2.0, publish_interval=10.0
+    )
     number = store.placement("page", spec)
     store.clock = 1000.0
     store.menu(
-        number, kind="rounds", slots=2, first=0, end=20, filler=(0, 1), slates=((0, 1),), shown=(0,) * 20
+        number, kind="rounds", slots=2, first=0, end=20, fallback=(0, 1), slates=((0, 1),), shown=(0,) * 20
     )
     public = Public(store)
     store.hand_out(number, 15)
@@ -186,7 +203,7 @@ def test_the_next_menu_waits_for_answers_and_for_a_whole_tick(tmp_path: Path) ->
     view = public.placement("page")
     assert view is not None
     assert view.next_menu(1000.0)[0] == 1070.0, (
-        "leases end at 1005, answers at 1065, and 1067 is no whole tick"
+        "ID blocks end at 1005, answers at 1065, and 1067 is no whole tick"
     )
 
 
@@ -222,13 +239,13 @@ def test_health_is_what_was_said_last(shop: FakeStore) -> None:
 def test_trainers_and_front_ends_of_the_last_hour_are_told_of(tmp_path: Path) -> None:
     store = FakeStore(tmp_path)
     for name in ("trainer-a-0", "trainer-b-0", "front-a-0"):
-        store.beat(name)
+        store.heartbeat(name)
     store.clock += 4000
     assert [one.name for one in Public(store).health()] == ["trainer-a-0", "front-a-0"], (
         "the last of each kind"
     )
-    store.beat("trainer-b-0")
-    store.beat("trainer-c-0")
+    store.heartbeat("trainer-b-0")
+    store.heartbeat("trainer-c-0")
     store.clock += 5
     result = Public(store).health()
     assert [(one.name, one.state) for one in result if one.name != "front-a-0"] == [
@@ -241,7 +258,7 @@ def test_trainers_and_front_ends_of_the_last_hour_are_told_of(tmp_path: Path) ->
 def test_a_population_that_was_stopped_says_why(shop: FakeStore) -> None:
     public, why = Public(shop), "stopped: <b>somebody has seen more"
     assert not any(view.stopped for view in public.placements())
-    shop.beat("population customers", why)
+    shop.heartbeat("population customers", why)
     try:
         assert public.stopped() == {"customers": why}
         assert {view.row.population for view in public.placements() if view.stopped} == {"customers"}
@@ -249,7 +266,7 @@ def test_a_population_that_was_stopped_says_why(shop: FakeStore) -> None:
         assert "This population is stopped: &lt;b&gt;somebody" in page
         assert "rolled back" in str(overview(public))
     finally:
-        shop.beat("population customers")
+        shop.heartbeat("population customers")
 
 
 def test_a_store_in_which_nothing_is(tmp_path: Path) -> None:

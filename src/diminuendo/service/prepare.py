@@ -15,11 +15,11 @@ from diminuendo.service.keys import TRAINER, make_keys, read_keys
 from diminuendo.service.records import PlacementSpec, PopulationSpec, read
 from diminuendo.service.site import Site
 from diminuendo.service.store import Store, open_store
-from diminuendo.service.store.led import CLOSED
+from diminuendo.service.store.fencing import CLOSED
 from diminuendo.service.store.rolled_back import adopt, refuse_older, refuse_unknown
-from diminuendo.service.trainer.heard import Heard
 from diminuendo.service.trainer.made import budget_of, made
 from diminuendo.service.trainer.private_keys import make_master, read_masters
+from diminuendo.service.trainer.response_count import ResponseCount
 
 
 def prepared(site: Site, adopting: bool = False) -> Iterator[str]:
@@ -45,7 +45,7 @@ def prepared(site: Site, adopting: bool = False) -> Iterator[str]:
         else:
             make_keys(site.keys)
         if site.trainers and site.trainer_keys == "store":
-            if any(store.kept_keys(row.number) for row in store.placements()):
+            if any(store.keys_of(row.number) for row in store.placements()):
                 read_masters(site.keys / TRAINER)  # with a new one nobody could open what is there
             else:
                 make_master(site.keys / TRAINER)
@@ -116,7 +116,7 @@ def check_affordable(name: str, population: PopulationSpec, placements: dict[str
         try:
             learner = made(spec, Ledger(budget).named(placed), lambda: 0.0, SeededSource(0))
             RemoteRounds(learner)
-            costs += Heard(spec, Ledger(budget)).cost
+            costs += ResponseCount(spec, Ledger(budget)).cost
         except DiminuendoError as error:
             raise InvalidInput(f"placements.{placed} cannot be made: {error}") from error
         costs += [] if learner.policy.events is None else [learner.policy.events]

@@ -15,8 +15,8 @@ from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any, Protocol
 
 from diminuendo.service.accounts import Account
-from diminuendo.service.records import HeardNote, ItemsChanged, PlacementSpec, PublicMenu, read
-from diminuendo.service.store import STORED_WITHIN, EventRow, LeaseRow, MenuRow, PlacementRow
+from diminuendo.service.records import ItemsChanged, NoisyCount, PlacementSpec, PublicMenu, read
+from diminuendo.service.store import STORED_WITHIN, EventRow, IdBlockRow, MenuRow, PlacementRow
 
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
@@ -38,10 +38,10 @@ class Reads(Protocol):
     def populations(self) -> dict[str, bytes]: ...
     def placements(self) -> list[PlacementRow]: ...
     def menus(self, placement: int, after: int = 0) -> list[MenuRow]: ...
-    def leases(self, placement: int, first: int) -> list[LeaseRow]: ...
+    def id_blocks(self, placement: int, first: int) -> list[IdBlockRow]: ...
     def events(self, placement: int, after: int = 0) -> list[EventRow]: ...
-    def beats(self) -> dict[str, tuple[float, str]]: ...
-    def books(self, population: str, epoch: int | None) -> Books: ...
+    def heartbeats(self) -> dict[str, tuple[float, str]]: ...
+    def books(self, population: str, fencing_token: int | None) -> Books: ...
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class PlacementView:
     waits: bool = False
     """Whether something went wrong with it, so that the trainer tries again later."""
     stopped: bool = False
-    """Whether nothing is released in its population any more, since the store was put back."""
-    heard: HeardNote | None = None
+    """Whether nothing is released in its population any more, since the store was rolled back."""
+    response_count: NoisyCount | None = None
     """How many answered, about, where that is published."""
 
     def named(self, item: int) -> str:
@@ -193,7 +193,7 @@ class PlacementView:
         spec, menu = self.spec, self.menu
         if self.over:
             return None, "All planned rounds are assigned; one last menu may come."
-        wait = spec.deadline + STORED_WITHIN + spec.allowance
+        wait = spec.deadline + STORED_WITHIN + spec.publish_delay
         if menu is None:
             return None, "It comes when the trainer has created the learner."
         if menu.end is None or self.to_go:
@@ -203,7 +203,7 @@ class PlacementView:
                 f"It comes{rounds} at least {wait:,.0f} seconds after the last round that it learns from.",
             )
         earliest = max(now, self.last_expires + wait)
-        return math.ceil(earliest / spec.tick) * spec.tick, (
+        return math.ceil(earliest / spec.publish_interval) * spec.publish_interval, (
             "All rounds of this menu are assigned; feedback counts until the deadline."
         )
 
@@ -242,7 +242,7 @@ class Public:
         self._accounts: dict[str, Account] = {}
         self._views: dict[int, PlacementView] = {}
         self._menus: dict[int, list[MenuRow]] = {}
-        self._lease: dict[int, int] = {}
+        self._id_block: dict[int, int] = {}
 
     def now(self) -> float:
         """What the store's clock says."""
@@ -279,10 +279,16 @@ class Public:
 
     def health(self) -> list[Health]:
         """Trainers, then front ends: who was well, how long ago; of each kind those of the last hour, or the last."""
-        beats, now = self._store.beats(), self.now()
+        heartbeats, now = self._store.heartbeats(), self.now()
         spec = [read(PlacementSpec, row.spec) for row in self._store.placements()]
-        busy = max((each.allowance + each.tick for each in spec if each is not None), default=0.0)
-        known = [Health(name, max(0.0, now - at), busy) for name, (at, _) in sorted(beats.items())]
+        busy = max(
+            (each.publish_delay + each.publish_interval for each in spec if each is not None), default=0.0
+        )
+        known = [
+            Health(name, max(0.0, now - at), busy)
+            for name, (at, _) in sorted(heartbeats.items())
+            if "#" not in name
+        ]
         result = list[Health]()
         for kind in ("trainer", "front"):
             those = sorted(
@@ -297,7 +303,7 @@ class Public:
         kind = "population "
         return {
             name.removeprefix(kind): note
-            for name, (_, note) in self._store.beats().items()
+            for name, (_, note) in self._store.heartbeats().items()
             if name.startswith(kind) and note
         }
 
@@ -308,7 +314,7 @@ class Public:
             if (spec := read(PlacementSpec, row.spec)) is None:
                 return None
             self._views[number] = PlacementView(row, spec)
-            self._menus[number], self._lease[number] = [], 0
+            self._menus[number], self._id_block[number] = [], 0
         view = self._views[number]
         for event in self._store.events(number, view.events[-1].seq if view.events else 0):
             view.events.append(event)
@@ -316,11 +322,11 @@ class Public:
                 change = read(ItemsChanged, event.body) or ItemsChanged()
                 view.retired |= set(change.retire)
                 view.retired -= set(change.appear)
-        beats = self._store.beats()
-        view.waits = bool(beats.get(f"placement {row.name}", (0.0, ""))[1])
-        view.stopped = bool(beats.get(f"population {row.population}", (0.0, ""))[1])
+        heartbeats = self._store.heartbeats()
+        view.waits = bool(heartbeats.get(f"placement {row.name}", (0.0, ""))[1])
+        view.stopped = bool(heartbeats.get(f"population {row.population}", (0.0, ""))[1])
         self._read_menus(view, now)
-        self._read_leases(view)
+        self._read_id_blocks(view)
         return view
 
     def _read_menus(self, view: PlacementView, now: float) -> None:
@@ -333,22 +339,22 @@ class Public:
                 view.menu = menu
                 view.history.append(_moment(row, menu))
         if view.menu is not None:
-            view.rounds, view.heard = max(view.rounds, view.menu.first), view.menu.heard
+            view.rounds, view.response_count = max(view.rounds, view.menu.first), view.menu.response_count
 
-    def _read_leases(self, view: PlacementView) -> None:
-        known = self._lease[view.row.number]
-        for lease in self._store.leases(view.row.number, known):
-            if not view.points or lease.end > view.points[-1][1]:
-                view.points.append((lease.at, lease.end))
-            view.rounds = max(view.rounds, lease.end)
-            view.last_expires = max(view.last_expires, lease.expires_at)
-            self._lease[view.row.number] = lease.first
+    def _read_id_blocks(self, view: PlacementView) -> None:
+        known = self._id_block[view.row.number]
+        for id_block in self._store.id_blocks(view.row.number, known):
+            if not view.points or id_block.end > view.points[-1][1]:
+                view.points.append((id_block.at, id_block.end))
+            view.rounds = max(view.rounds, id_block.end)
+            view.last_expires = max(view.last_expires, id_block.expires_at)
+            self._id_block[view.row.number] = id_block.first
         if len(view.points) > 2 * POINTS:
             view.points[:POINTS] = view.points[:POINTS:2]
 
 
 def _moment(row: MenuRow, menu: PublicMenu) -> Moment:
-    slate = menu.slates[0] if menu.kind == "one" and menu.slates else menu.filler
+    slate = menu.slates[0] if menu.kind == "one" and menu.slates else menu.fallback
     return Moment(
         row.version, row.effective_at, menu.first, slate, menu.releases, menu.head, menu.remembers_from
     )

@@ -1,4 +1,4 @@
-"""Records: what front ends, trainer and store hand to each other. Whatever is not sealed is public.
+"""Records: what front ends, trainer and store hand to each other. Whatever is not encrypted is public.
 
 Front ends import this and nothing that is compiled, so that they start fast and stay small.
 """
@@ -10,8 +10,8 @@ from typing import Literal, TypeVar
 from msgspec import MsgspecError, Struct, field
 from msgspec.json import decode
 
-LEASE_HOLDS, LEASE_LASTS = 0.5, 1.5
-"""Seconds: of traffic that a lease of rounds is for, and for which they are leased."""
+ID_BLOCK_HOLDS, ID_BLOCK_LASTS = 0.5, 1.5
+"""Seconds: of traffic that an ID block of rounds is for, and for which they are reserved."""
 Kind = Literal["one", "types", "rounds", "groups", "random"]
 
 
@@ -33,7 +33,7 @@ class PlacementSpec(Struct, frozen=True, forbid_unknown_fields=True):
     slots: int
     feedback: Literal["full", "bandit", "click"]
     users: int | None = None
-    """How many users it is made for; None where nobody knows. All of them have rounds, unless there is a sample."""
+    """How many users it is made for; None if that is not known. All of them have rounds, unless there is a sample."""
     learner: str = "private"
     objective: str = "noisy-or"
     """With full feedback: what wishes mean together, a family that needs no parameters."""
@@ -53,7 +53,7 @@ class PlacementSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """For how many rounds users are kept at most, by learners that keep users; None: as long as they like."""
     sample: int = 1
     """Of how many users one has a round and is learned from, by a public coin; all are served."""
-    heard: float = 0.0
+    response_count: float = 0.0
     """The part of the population's budget, from 0 to 1, that is spent on saying how many users answer, about."""
     response_rate: float = 1.0
     """The share of users who answer at all; a guess that was not made from what these users say."""
@@ -61,19 +61,19 @@ class PlacementSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds for which an answer counts after its slate was chosen."""
     per_second: float = 10.0
     """How many decisions a second are expected at most: blocks and memory are made for that."""
-    tick: float = 1.0
+    publish_interval: float = 1.0
     """Seconds: menus take effect at whole ticks of the store's clock ..."""
-    allowance: float = 2.0
+    publish_delay: float = 2.0
     """... at least this long after what they are made of was settled."""
 
     @property
     def rounds(self) -> int | None:
-        """How many rounds it is made for: of everybody, or of the sample; None where nobody knows."""
+        """How many rounds it is made for: of all users, or of the sample; None if that is not known."""
         return None if self.users is None else -(-self.users // self.sample)
 
     @property
     def hidden(self) -> bool:
-        """Whether her slate is hers alone, so that neither it nor her type may travel in the open."""
+        """Whether slates are private, so that neither they nor types may travel in the open."""
         return self.private_contexts or self.exclusions
 
 
@@ -86,7 +86,7 @@ class PlanQuestion(Struct, frozen=True, omit_defaults=True):
     others: dict[str, PlacementSpec] = {}
 
 
-class HeardNote(Struct, frozen=True):
+class NoisyCount(Struct, frozen=True):
     """How many answered, about: published with noise (trainer/heard.py)."""
 
     answers: float
@@ -110,7 +110,7 @@ class Lists(Struct, frozen=True):
 class PublicMenu(Struct, frozen=True, omit_defaults=True):
     """What is shown next, to which rounds and with what chance: plain numbers, for front ends and browsers.
 
-    The row of `slates` that is shown in round r to somebody of type t:
+    The row of `slates` that is shown in round r to a user of type t:
 
         one       row 0
         types     row t
@@ -126,7 +126,7 @@ class PublicMenu(Struct, frozen=True, omit_defaults=True):
     """The first round that it is for."""
     end: int | None
     """No round from this one on is shown by it; None: it holds until the next menu."""
-    filler: tuple[int, ...]
+    fallback: tuple[int, ...]
     """What is shown where no round can be had; answers to that count for nothing."""
     slates: tuple[tuple[int, ...], ...] = ()
     """Rows of items, -1 for a slot that is empty."""
@@ -139,28 +139,29 @@ class PublicMenu(Struct, frozen=True, omit_defaults=True):
     own: tuple[tuple[int, ...], ...] = ()
     """By type (of kind groups: by group), what takes the place of what a user excludes, the best first."""
     ranking: tuple[int, ...] = ()
-    """The same for everybody."""
+    """The same for all users."""
     releases: int = 0
     """How many releases it is made of."""
     head: str = ""
-    """The head of the ledger that paid for them: whoever has seen it knows an older ledger for what it is."""
+    """The head of the ledger that paid for them: a front end that has seen it recognises an older ledger."""
     remembers_from: int = 0
     """Rounds before this one are forgotten: tastes have changed, as what was published says."""
     spent: tuple[float, ...] = ()
     """What was spent up to that head, and the population's budget, as epsilons."""
-    heard: HeardNote | None = None
+    response_count: NoisyCount | None = None
     """How many answered, about, where that is published."""
     signal: str = ""
     """Whether what was published up to that head shows that anybody answers in time; "" where no rewards are."""
     seal: str = ""
-    """The number of the trainer's key that answers are sealed to, and that key, in hexadecimal digits with a colon."""
+    """The number of the trainer's key that answers are encrypted to, and that key, in hexadecimal digits with
+    a colon."""
 
 
 class Report(Struct, frozen=True, omit_defaults=True):
-    """What became of a lease, as its front end says when it asks for the next. All of it is public."""
+    """What became of an ID block, as its front end says when it asks for the next. All of it is public."""
 
     first: int
-    """Which lease: its first round."""
+    """Which ID block: its first round."""
     used: int
     """How many of its rounds were shown, from the first on."""
     silent: tuple[int, ...] = ()
@@ -181,7 +182,7 @@ T = TypeVar("T")
 
 
 def read(kind: type[T], written: bytes | str | None) -> T | None:
-    """What somebody wrote down as JSON; None where it is nothing of that kind: who reads others' too goes on."""
+    """A value from JSON; None if it is nothing of that kind, so that a reader goes on with other rows."""
     try:
         return None if written is None else decode(written, type=kind)
     except (MsgspecError, ValueError, RecursionError):
@@ -189,26 +190,26 @@ def read(kind: type[T], written: bytes | str | None) -> T | None:
 
 
 class Shown(Struct, frozen=True, array_like=True):
-    """What a token says, for the trainer: which round showed which slate to somebody of which type."""
+    """What a token says, for the trainer: which round showed which slate to a user of which type."""
 
     placement: int
     round: int
     version: int
     counts: bool
-    """False: a filler, or a round beyond her visits."""
+    """False: a fallback slate, or a round over quota."""
     slate: tuple[int, ...]
     """The row, -1 for a slot that is empty."""
     type: int = 0
 
 
 class Said(Struct, frozen=True, array_like=True):
-    """One answer as it is sealed: what was shown, and what she said to it, checked at the door."""
+    """One answer as it is encrypted: what was shown, and the feedback to it, validated."""
 
     shown: Shown
     wants: dict[int, float] | None = None
-    """With full feedback: how much she wants which items, from 0 to 1."""
+    """With full feedback: the rating of each item, from 0 to 1."""
     reward: float | None = None
     click: int | None = field(default=None)
     """The slot that was clicked first; None where nothing was."""
     padding: bytes = b""
-    """Nothing: so that the length of what is sealed does not tell how much she wants."""
+    """Nothing: so that the length of what is encrypted does not depend on the ratings."""

@@ -168,7 +168,7 @@ class Api:
         ready = {name: place.ready and place.in_effect() is not None for name, place in front.by_name.items()}
         shows = any(ready.values()) or not ready  # a placement that is new keeps no other from being served
         older = any(place.went_back for place in front.by_name.values())
-        why = front.unwell or ("" if shows else reasons.PUT_BACK if older else reasons.NO_MENU)
+        why = front.unwell or ("" if shows else reasons.ROLLED_BACK if older else reasons.NO_MENU)
         if to_serve and why:
             raise Problem("busy", why=why)
         said = bodies.Health(not why, not front.unwell, front.heartbeat_at, ready, why)

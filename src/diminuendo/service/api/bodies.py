@@ -194,7 +194,7 @@ class Health(Struct, frozen=True, omit_defaults=True):
     well: bool
     store: bool
     """Whether answers can be stored: a canary was, a few seconds ago, and nothing has failed since."""
-    canary: float | None
+    write_probe: float | None
     """When a canary was last stored, by the store's clock."""
     placements: dict[str, bool]
     """By name, whether there is something to show."""

@@ -30,8 +30,8 @@ class PublicNumbers(Collector):
         build = InfoMetricFamily("diminuendo_build", "What runs here")
         build.add_metric([], {"version": __version__})
         decisions = CounterMetricFamily("diminuendo_decisions", "Decisions", labels=labels)
-        fillers = CounterMetricFamily("diminuendo_fillers", "Decisions without a round", labels=labels)
-        leases = CounterMetricFamily("diminuendo_leases", "Leases of rounds", labels=labels)
+        fallbacks = CounterMetricFamily("diminuendo_fillers", "Decisions without a round", labels=labels)
+        id_blocks = CounterMetricFamily("diminuendo_id_blocks", "Leases of rounds", labels=labels)
         lost = CounterMetricFamily("diminuendo_rounds_lost", "Rounds leased and not shown", labels=labels)
         version = GaugeMetricFamily("diminuendo_menu_version", "The menu in effect", labels=labels)
         age = GaugeMetricFamily("diminuendo_menu_age_seconds", "Since when it is", labels=labels)
@@ -39,7 +39,7 @@ class PublicNumbers(Collector):
         signal = GaugeMetricFamily(
             "diminuendo_signal", "What published rewards say of answers", labels=[*labels, "state"]
         )
-        canary = GaugeMetricFamily(
+        write_probe = GaugeMetricFamily(
             "diminuendo_canary_age_seconds", "Since a canary was stored", labels=["front"]
         )
         spent = GaugeMetricFamily("diminuendo_ledger_spent_epsilon", "What was spent", labels=["population"])
@@ -52,8 +52,8 @@ class PublicNumbers(Collector):
         for place in front.by_name.values():
             whose = [front.name, place.name]
             decisions.add_metric(whose, place.decisions)
-            fillers.add_metric(whose, place.fillers)
-            leases.add_metric(whose, place.rounds.leases)
+            fallbacks.add_metric(whose, place.fallbacks)
+            id_blocks.add_metric(whose, place.rounds.id_blocks)
             lost.add_metric(whose, place.rounds.lost)
             if (result := place.in_effect()) is not None:
                 version.add_metric(whose, result[0].version)
@@ -62,7 +62,7 @@ class PublicNumbers(Collector):
                 if state := result[1].menu.signal:
                     signal.add_metric([*whose, state], 1)
         if front.heartbeat_at is not None:
-            canary.add_metric([front.name], round(front.clock() - front.heartbeat_at, 1))
+            write_probe.add_metric([front.name], round(front.clock() - front.heartbeat_at, 1))
         away.add_metric([front.name], bool(front.unwell))
         for population, (so_far, in_all) in front.spent.items():
             spent.add_metric([population], so_far)
@@ -70,14 +70,14 @@ class PublicNumbers(Collector):
         yield from (
             build,
             decisions,
-            fillers,
-            leases,
+            fallbacks,
+            id_blocks,
             lost,
             version,
             age,
             releases,
             signal,
-            canary,
+            write_probe,
             away,
             spent,
             budget,

@@ -28,7 +28,7 @@ from diminuendo.service.records import (
     read,
 )
 from diminuendo.service.store import EventRow, MenuRow
-from diminuendo.service.store.led import CLOSED, is_closed
+from diminuendo.service.store.fencing import CLOSED, is_closed
 
 ENCODE = msgspec.json.encode
 ERASURE = msgspec.json.Decoder(bodies.Erasure)
@@ -204,7 +204,7 @@ async def releases(asked: Asked) -> bodies.ReleaseList:
 
 def _release(row: MenuRow, place: Placement) -> bodies.ReleaseBody:
     menu = msgspec.json.decode(row.body, type=PublicMenu)
-    leading = [None if item < 0 else place.spec.items[item] for item in menu.filler]
+    leading = [None if item < 0 else place.spec.items[item] for item in menu.fallback]
     return bodies.ReleaseBody(
         row.version,
         row.effective_at,

@@ -7,7 +7,7 @@
 // `decide` and `answer` are addresses of your own server, which adds its key, and `user_id` where `max_rounds_per_user` is above 1, and
 // passes bodies and Idempotency-Key on to /v1/placements/home/decisions and /v1/answers. Where the menu has one slate,
 // or one for each type, it is shown at once, and a token fetched while she looks; should the menu have changed, only
-// what she wants counts. Else `choose` waits for the service; if that is away, it is a filler.
+// what she wants counts. Else `choose` waits for the service; if that is away, it is a fallback.
 "use strict";
 const Diminuendo = {
   async open({menu, decide, answer, every = 30}) {
@@ -31,12 +31,12 @@ const Diminuendo = {
     return {
       close: () => clearInterval(timer),
       async choose(known = {}, exclude) {
-        const {kind, slates, filler, items} = now;
+        const {kind, slates, fallback, items} = now;
         const row = exclude ? 0 : kind == "one" ? slates[0] : kind == "types" && slates[type(known)];
         const names = row => row.map(item => item < 0 ? null : items[item]);
         const got = send(decide, JSON.stringify({context: now.columns.length ? known : undefined, exclude}))
           .then(r => r.ok ? r.json() : {}).catch(() => ({}));
-        const slate = row ? names(row) : (await got).slate || names(filler).map(n => exclude?.includes(n) ? null : n);
+        const slate = row ? names(row) : (await got).slate || names(fallback).map(n => exclude?.includes(n) ? null : n);
         return {slate, answer: said => got.then(({slate: theirs, token}) =>
           !!token && (!!said.wants || JSON.stringify(theirs) == JSON.stringify(slate)) &&
           send(answer, JSON.stringify({token, ...said})).then(r => r.ok, () => false))};

@@ -6,7 +6,7 @@ from diminuendo.service.dashboard import parts
 from diminuendo.service.dashboard.html import Html, fill, joined
 from diminuendo.service.dashboard.words import count, percent, span, when
 from diminuendo.service.public import PlacementView, Public
-from diminuendo.service.store.led import CLOSED, is_closed
+from diminuendo.service.store.fencing import CLOSED, is_closed
 
 FEEDBACK = {"full": "full feedback", "bandit": "rewards", "click": "clicks"}
 NOTHING = Html(

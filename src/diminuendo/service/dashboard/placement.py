@@ -64,9 +64,9 @@ def _now(view: PlacementView, now: float) -> Html:
         ]
     coming = when(at, now) if at is not None else _not_yet(view)
     spec.append(("Next menu", coming, why))
-    if (heard := view.heard) is not None:
-        of = f"of the first {heard.rounds:,} rounds, ± {2 * heard.deviation:,.0f}"
-        spec.append(("Responses, noisy", f"{max(0.0, heard.answers):,.0f}", of))
+    if (response_count := view.response_count) is not None:
+        of = f"of the first {response_count.rounds:,} rounds, ± {2 * response_count.deviation:,.0f}"
+        spec.append(("Responses, noisy", f"{max(0.0, response_count.answers):,.0f}", of))
     if view.menu is not None and view.menu.signal:
         spec.append(
             (
@@ -228,7 +228,8 @@ def _made_with(view: PlacementView, now: float) -> Html:
         ("Feedback deadline", span(spec.deadline)),
         (
             "Publication",
-            f"every {spec.tick:g} s at most, {spec.allowance:g} s or more after the rounds behind a menu are closed",
+            f"every {spec.publish_interval:g} s at most, "
+            f"{spec.publish_delay:g} s or more after the rounds behind a menu are closed",
         ),
         (
             "Contexts",

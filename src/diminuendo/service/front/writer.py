@@ -12,22 +12,22 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from diminuendo.errors import StoreUnavailable
-from diminuendo.service.store import NO_PLACEMENT, AnswerRow, Counted, Store, VisitRow, reasons
+from diminuendo.service.store import NO_PLACEMENT, AnswerRow, QuotaResult, Store, UserRound, reasons
 
 MOST_AT_ONCE = 2_000
 """Entries of one transaction."""
 GATHERS = 0.003
 """Seconds for which a group waits at most until it is as large as the last one: a commit costs as much as many rows."""
 MOST_WAITING = 20_000
-"""Entries that may wait; whoever comes then is told to come back."""
+"""Entries that may wait; then requests are refused, to be tried again."""
 
 
 class Entry(NamedTuple):
     """What one request wants kept; its future becomes what was counted."""
 
     answers: Sequence[AnswerRow]
-    visits: Sequence[VisitRow]
-    kept: asyncio.Future[list[Counted]]
+    user_rounds: Sequence[UserRound]
+    kept: asyncio.Future[list[QuotaResult]]
 
 
 class Writer:
@@ -48,15 +48,15 @@ class Writer:
         self._thread.start()
 
     def keep(
-        self, answers: Sequence[AnswerRow], visits: Sequence[VisitRow] = ()
-    ) -> asyncio.Future[list[Counted]]:
+        self, answers: Sequence[AnswerRow], user_rounds: Sequence[UserRound] = ()
+    ) -> asyncio.Future[list[QuotaResult]]:
         """Done when all of it is durable; `StoreUnavailable` where it could not be kept. Called on the loop."""
-        kept: asyncio.Future[list[Counted]] = self._loop.create_future()
+        kept: asyncio.Future[list[QuotaResult]] = self._loop.create_future()
         with self._lock:
             waiting = len(self._waiting)
             full = self._over or waiting >= MOST_WAITING
             if not full:
-                self._waiting.append(Entry(answers, visits, kept))
+                self._waiting.append(Entry(answers, user_rounds, kept))
         if full:
             kept.set_exception(
                 StoreUnavailable("Too many wait to be kept; try again in a moment.", reasons.MANY_WAIT)
@@ -85,14 +85,14 @@ class Writer:
                     result = self._kept(part)
                     try:
                         self._loop.call_soon_threadsafe(_tell, part, result)
-                    except RuntimeError:  # the loop is gone, and with it everybody who waited
+                    except RuntimeError:  # the loop is gone, and with it all requests that waited
                         return
             if self._over:
                 return
 
     def _gathered(self) -> list[Entry]:
         """All who wait; where fewer do than were in the last group, a moment later. Visits of those who have given up
-        are not counted: nobody was shown anything."""
+        are not counted: no slate was shown."""
         self._full.clear()
         if 0 < len(self._waiting) < self._enough and not self._over:
             self._full.wait(GATHERS)
@@ -102,12 +102,12 @@ class Writer:
         self._enough = len(group) or self._enough
         return group
 
-    def _kept(self, group: list[Entry]) -> list[list[Counted] | str]:
+    def _kept(self, group: list[Entry]) -> list[list[QuotaResult] | str]:
         """For each entry what was counted; or why it could not be kept."""
         answers = [row for entry in group for row in entry.answers]
-        visits = [row for entry in group for row in entry.visits]
+        user_rounds = [row for entry in group for row in entry.user_rounds]
         try:
-            counted = iter(self._store.put(answers, visits))
+            counted = iter(self._store.put(answers, user_rounds))
         except StoreUnavailable as error:
             return [error.why or reasons.UNLISTED] * len(group)
         except Exception as error:
@@ -116,12 +116,12 @@ class Writer:
                     self._failed(error)
                 return [reasons.UNLISTED]
             return [self._kept([entry])[0] for entry in group]
-        return [[next(counted) for _ in entry.visits] for entry in group]
+        return [[next(counted) for _ in entry.user_rounds] for entry in group]
 
 
-def _tell(group: list[Entry], found: list[list[Counted] | str]) -> None:
+def _tell(group: list[Entry], found: list[list[QuotaResult] | str]) -> None:
     for entry, counted in zip(group, found, strict=True):
-        if entry.kept.done():  # whoever asked has gone
+        if entry.kept.done():  # the client has gone
             continue
         if isinstance(counted, str):
             entry.kept.set_exception(StoreUnavailable("The store cannot be written to now.", counted))

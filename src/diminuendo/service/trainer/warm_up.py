@@ -1,7 +1,7 @@
-"""A rehearsal: a learner for a few made-up users, with a ledger of its own, so that compiled code is loaded.
+"""Warm-up: a learner for a few made-up users, with a ledger of its own, so that compiled code is loaded.
 
 That takes a second or two, which the first release of a placement would take longer. It is done when its first menu
-has been published: nobody can have answered by then. Of many placements of one kind the first rehearses for all.
+has been published: no response can have come by then. Of many placements of one kind the first warms up for all.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ USERS, ROUNDS = 2_000, 400
 """For how many users the learner is made, and how many of them come."""
 
 
-class Rehearsals:
-    """What one trainer has rehearsed."""
+class WarmUps:
+    """The kinds of placements that one trainer has warmed up."""
 
     def __init__(self) -> None:
         self._done = set[tuple[object, ...]]()
 
     def once(self, spec: PlacementSpec, reader: AnswerReader) -> None:
-        """Rehearse, unless a placement of that kind did."""
+        """Warm up, unless a placement of that kind did."""
         kind = (
             spec.learner, spec.feedback, spec.objective, spec.delta == 0, spec.users is None,
             bool(spec.contexts), spec.private_contexts, spec.exclusions, bool(spec.pinned or spec.caps),
         )  # fmt: skip
         if kind not in self._done:
             self._done.add(kind)
-            rehearse(spec, reader)
+            warm_up(spec, reader)
 
 
-def rehearse(spec: PlacementSpec, reader: AnswerReader) -> None:
+def warm_up(spec: PlacementSpec, reader: AnswerReader) -> None:
     """Choose, answer and release once, as the learner of these facts does; what it learns is thrown away."""
     few = msgspec.structs.replace(
         spec,
