@@ -17,7 +17,7 @@ from diminuendo import LEARNERS, Learner, Setting
 from diminuendo.errors import LedgerDamaged, LedgerInUse
 from diminuendo.learners import EpochGreedy
 from diminuendo.learners.base.contribution_bound import hashed
-from diminuendo.privacy.books import contribution_file
+from diminuendo.privacy.books import contribution_file, durable
 from diminuendo.privacy.books.contribution_file import ContributionFile
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
@@ -258,7 +258,7 @@ def test_a_long_file_is_written_anew_when_it_is_opened(
     path = tmp_path / "file"
     monkeypatch.setattr(contribution_file, "MANY", 3)
     before = filled(path)
-    (tmp_path / "file.new").write_bytes(b"of before a crash")
+    (tmp_path / f"{durable.UNFINISHED}file").write_bytes(b"of before a crash")
     with monkeypatch.context() as patched:
         patched.setattr(os, "replace", lambda *_: os.kill(0, 99))  # dies before the last step
         with pytest.raises((OSError, ValueError)):

@@ -9,8 +9,8 @@ crash at any moment, what was spent is never less than what could have been draw
 and entered with its hash: after a crash it is published as it was, and if it was lost, it is not drawn again. A file
 that was rolled back looks like an older file: note `head` elsewhere and hand it to `open`.
 
-The rounds of each user are recorded beside the ledger too (`contributions_of`), for learners that limit them. Files are one
-backend; `Ledger.on` takes any other (privacy/books). A charge takes no longer as the ledger grows.
+The rounds of each user are recorded beside the ledger too (`contributions_of`), for learners that limit them. Files are
+one backend; `Ledger.on` takes any other (privacy/books). A charge takes no longer as the ledger grows.
 """
 
 from __future__ import annotations
@@ -260,7 +260,8 @@ class Ledger:
     @classmethod
     def _of(cls, record: ledger_file.Record, name: str, expect: str | None) -> Self:
         """What a file says, in memory; it must contain the head that is expected."""
-        record.must_contain(expect, name)
+        if expect is not None and expect not in record.heads:
+            raise LedgerDamaged(f"{name} does not contain the noted head {expect}: it was cut back.")
         ledger = cls(record.budget)
         for entry in record.entries:
             ledger._enter(entry)
@@ -447,10 +448,6 @@ class Ledger:
                 )
             self._latest[name] = Paid(self, name)
             return self._latest[name]
-
-    def has_bought(self, name: str) -> bool:
-        """Return whether releases under this name were charged for."""
-        return self.cost_of(name) is not None
 
     def cost_of(self, name: str) -> Event | None:
         """Return the event that was charged for releases under this name, or None."""

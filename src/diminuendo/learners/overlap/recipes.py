@@ -197,7 +197,7 @@ def _rules(rules: Any, eligible: Any) -> SlateRules | None:
 
 def _paid_for(plan: OverlapPlan, ledger: Ledger) -> RewardMemory:
     """Rewards are paid for at once, releases one by one; a new run that could not be paid to its end is not begun."""
-    if not ledger.has_bought("rewards"):
+    if ledger.cost_of("rewards") is None:
         ledger.require(Composed((plan.drift, *plan.costs)))
     return RewardMemory(plan, ledger)
 
