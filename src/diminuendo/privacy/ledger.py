@@ -26,7 +26,7 @@ from diminuendo.privacy.books import Books, KeptReleases, ledger_file
 from diminuendo.privacy.books.contribution_file import ContributionFile
 from diminuendo.privacy.books.files import FileBooks
 from diminuendo.privacy.books.ledger_file import Charge, Drawn
-from diminuendo.privacy.books.releases import Releases, digest
+from diminuendo.privacy.books.releases import Releases, check_name, digest
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.dp_event import to_dp_event
 from diminuendo.privacy.events import Composed, Event, renamed
@@ -342,7 +342,7 @@ class Ledger:
         >>> round(ledger.spent(), 3)
         0.622
         """
-        self._kept.check(name)
+        check_name(name)
         if "@" in name:
             raise InvalidInput(f"Names of learners have no @ in them; got {name!r}.")
         return _Named(self, name)
@@ -362,7 +362,7 @@ class Ledger:
         """
         with self._guard.lock:
             self._check_hold()
-            self._kept.check(name)
+            check_name(name)
             if name in self._in_use:
                 raise InvalidInput(
                     f"{name!r} is in use on this ledger already, and a second of that name would be given what the "
@@ -439,7 +439,7 @@ class Ledger:
         """
         wanted = Charge(event, f"{name}: {about}")
         with self._guard.lock:
-            self._kept.check(name)
+            check_name(name)
             if (before := self._bought.get(name)) is None:
                 self.charge(wanted.event, wanted.note)
             elif before != wanted:

@@ -43,10 +43,6 @@ class Lines(Protocol):
 class KeptReleases(Protocol):
     """What was published, by name."""
 
-    def check(self, name: str) -> None:
-        """Refuse names that a release cannot have."""
-        ...
-
     def has(self, name: str) -> bool:
         """Whether there is a release of that name."""
         ...

@@ -107,10 +107,6 @@ class StoreReleases:
     def __init__(self, store: Store, population: str, lines: StoreLines) -> None:
         self._store, self._population, self._lines = store, population, lines
 
-    def check(self, name: str) -> None:
-        """Refuse names that a release cannot have."""
-        check_name(name)
-
     def has(self, name: str) -> bool:
         """Whether there is a release of that name."""
         return bool(self._read(name))
