@@ -43,7 +43,7 @@ def made(ledger: Ledger | None, visits: int = 2, **more: Any) -> Learner:
 
 
 def counts(learner: Learner, user: Any) -> bool:
-    """Whether the answer to her next round counts; she is shown it."""
+    """Show the user a slate; whether feedback in this round counts."""
     decision = learner.choose(user)
     return bool(learner._frame.decisions.waiting[decision.round % learner._frame.decisions.remembered])
 
@@ -61,7 +61,7 @@ def file_of(path: Path, learner: str = "epoch-greedy") -> Path:
 
 
 def test_rounds_since_the_snapshot_are_not_given_back(path: Path) -> None:
-    """They were: the count was that of the snapshot, and what she had said since may have been published."""
+    """They were: the count was that of the snapshot, and feedback since then may have been published."""
     with opened(path) as ledger:
         learner = made(ledger)
         kept = learner.snapshot()

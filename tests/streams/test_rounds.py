@@ -1,4 +1,4 @@
-"""What a round is: rows of one user at other times are other rounds, in the order of time, and still hers."""
+"""What a round is: rows of one user at other times are other rounds, in the order of time, of the same user."""
 
 from __future__ import annotations
 
