@@ -23,7 +23,7 @@ from pathlib import Path
 from diminuendo.service.start import run_demo
 run_demo(Path(sys.argv[1]), 0, lambda line: print(line, flush=True), int(sys.argv[2]))
 """
-WELL = {"started", "menu", "signal", "fence", "let go", "stopped"}
+WELL = {"started", "menu", "signal", "acquired", "released", "stopped"}
 """What the log says where all is well."""
 
 

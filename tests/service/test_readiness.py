@@ -233,7 +233,7 @@ def test_what_else_fails_is_one_line_with_its_reason_and_answers_are_none(
             ("fault", "OverflowError", None),
             ("store away", None, reasons.UNLISTED),
         ]
-        assert "ID blocks.py" in result[0]["where"]
+        assert "id_blocks.py" in result[0]["where"]
         assert "writer.py" in result[1]["where"]
         assert all(each["front"] == "front-0" for each in result)
         assert "ann" not in site.written.getvalue()
@@ -257,7 +257,7 @@ def test_a_trainer_says_why_its_store_is_away_and_when_it_is_back(tmp_path: Path
         return step < 8
 
     trainer.run(go_on, poll=0.0)
-    assert lines(world.written, "fence", "let go", "menu") == [
+    assert lines(world.written, "acquired", "released", "menu") == [
         {"happened": "store away", "trainer": "trainer", "why": FAILS},
         {"happened": "store back", "trainer": "trainer"},
     ]

@@ -87,7 +87,7 @@ class PlanQuestion(Struct, frozen=True, omit_defaults=True):
 
 
 class NoisyCount(Struct, frozen=True):
-    """How many answered, about: published with noise (trainer/heard.py)."""
+    """How many answered, about: published with noise (trainer/response_count.py)."""
 
     answers: float
     rounds: int
