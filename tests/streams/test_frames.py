@@ -131,17 +131,7 @@ def test_a_column_of_several_kinds_is_text() -> None:
     assert users.matrices[0].toarray().tolist() == [[0, 1, 1], [1, 0, 0]]
 
 
-def test_who_and_what_without_values() -> None:
-    users = dim.from_ratings(["ada", "bob", "ada"], ["tea", "tea", "tea"])
-    assert users.matrices[0].toarray().tolist() == [[1], [1]]
-
-
 @pytest.mark.parametrize("frame", [None, 7, "orders.csv", [1, 2], {}, pandas.DataFrame()])
 def test_what_is_no_table_is_refused(frame: Any) -> None:
     with pytest.raises(InvalidInput, match="Expected a table with columns by name"):
         dim.from_table(frame)
-
-
-def test_columns_of_other_lengths_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="one length; got 1 in user, 2 in sku"):
-        dim.from_table({"user": [1], "sku": [1, 2]})
