@@ -22,7 +22,7 @@ SURE = 1 - 1e-4
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
+def results() -> dict[str, Any]:
     return leak.attack(GAMES)
 
 
@@ -63,18 +63,18 @@ def test_the_worlds_differ_in_the_first_visitor_alone() -> None:
         assert clicks.first_clicks(slates, 0).tolist() == [0] + [-1] * leak.RELOADS
 
 
-def test_slates_of_thompson_sampling_tell_who_clicked(found: dict[str, Any]) -> None:
-    thompson = found["attacks"]["Thompson sampling"]
-    assert right(thompson)[0] > found["bound"]
-    assert not allowed(thompson, found["epsilon"])
+def test_slates_of_thompson_sampling_tell_who_clicked(results: dict[str, Any]) -> None:
+    thompson = results["attacks"]["Thompson sampling"]
+    assert right(thompson)[0] > results["bound"]
+    assert not allowed(thompson, results["epsilon"])
 
 
-def test_private_tells_no_more_than_it_promises(found: dict[str, Any]) -> None:
-    assert found["bound"] == pytest.approx(1 / (1 + math.exp(-1)))
+def test_private_tells_no_more_than_it_promises(results: dict[str, Any]) -> None:
+    assert results["bound"] == pytest.approx(1 / (1 + math.exp(-1)))
     for name in ("private", "private's counts"):
-        assert allowed(found["attacks"][name], found["epsilon"])
-    at_least, at_most = right(found["attacks"]["private's counts"])
-    assert at_least <= found["bound"] <= at_most, "who reads counts is as often right as anybody may be"
+        assert allowed(results["attacks"][name], results["epsilon"])
+    at_least, at_most = right(results["attacks"]["private's counts"])
+    assert at_least <= results["bound"] <= at_most, "who reads counts is as often right as anybody may be"
 
 
 @pytest.mark.parametrize("noise_left", mostly_slow([0.0, 0.25], {0.0}))
@@ -90,12 +90,12 @@ def test_too_little_noise_is_found(noise_left: float, monkeypatch: pytest.Monkey
     assert not allowed(result["attacks"]["private's counts"], 1)
 
 
-def test_frequencies_are_those_of_the_games(found: dict[str, Any]) -> None:
-    for one in found["attacks"].values():
+def test_frequencies_are_those_of_the_games(results: dict[str, Any]) -> None:
+    for one in results["attacks"].values():
         (hits, clicks), (alarms, others) = (
             called(one, visitors) for visitors in ("clicked", "did not click")
         )
-        assert clicks + others == found["games"] == GAMES
+        assert clicks + others == results["games"] == GAMES
         shares = (hits + others - alarms) / GAMES, hits / clicks, alarms / others
         assert [one[kind][0] for kind in ("right", "true positives", "false positives")] == pytest.approx(
             shares, abs=1e-4

@@ -64,10 +64,10 @@ def multilinear(value: Callable[[tuple[int, ...]], float], point: Floats) -> flo
 
 
 def check_ceiling_and_sandwich(
-    found: Supergradient, user: User, value: Callable[[tuple[int, ...]], float], point: Floats
+    supergradient: Supergradient, user: User, value: Callable[[tuple[int, ...]], float], point: Floats
 ) -> None:
     """Theorem 2 of docs/maths/hindsight.md on every set, and Theorem J1, by enumeration."""
-    level, slope = found(user, point)
+    level, slope = supergradient(user, point)
     for items in brute.subsets(len(point)):
         shown = np.isin(np.arange(len(point)), items)
         assert value(items) <= level + slope @ (shown - point) + ROUNDING
@@ -84,7 +84,7 @@ def points(rng: np.random.Generator, count: int) -> Iterator[Floats]:
         yield np.where(rng.random(N_ITEMS) < 0.15, np.round(point), point)
 
 
-def check_kind(kind: str, found: Supergradient, crowds: int = 12) -> None:
+def check_kind(kind: str, supergradient: Supergradient, crowds: int = 12) -> None:
     rng = np.random.default_rng(5)
     for crowd in itertools.islice(brute.tossed_crowds(kind, n_items=N_ITEMS, n_users=2), crowds):
         for t, user in enumerate(crowd.users()):
@@ -93,7 +93,7 @@ def check_kind(kind: str, found: Supergradient, crowds: int = 12) -> None:
                 return float(crowd.value(t, items))
 
             for point in points(rng, 6):
-                check_ceiling_and_sandwich(found, user, value, point)
+                check_ceiling_and_sandwich(supergradient, user, value, point)
 
 
 @pytest.mark.parametrize("kind", mostly_slow(KINDS, ("noisy-or", "coverage")))
@@ -155,7 +155,7 @@ def relaxation(user: User, weights: Floats, marks: Floats, point: Floats) -> flo
     return float(weights @ np.minimum(1.0, marks.T @ point))
 
 
-def check_slopes(found: Supergradient, family: str) -> None:
+def check_slopes(supergradient: Supergradient, family: str) -> None:
     """Where the form has one derivative, by differences to both sides, the slope is it, cut to the item's value."""
     rng, step, smooth = np.random.default_rng(8), 1e-6, 0
     for _ in range(60):
@@ -165,7 +165,7 @@ def check_slopes(found: Supergradient, family: str) -> None:
         families = {"noisy-or": dim.NoisyOr(), "best-match": dim.BestMatch(), "coverage": dim.Coverage(marks)}
         user = dim.user(families[family], dict(enumerate(weights)), N_ITEMS)
         point = 0.05 + 0.9 * rng.random(N_ITEMS)
-        level, slope = found(user, point)
+        level, slope = supergradient(user, point)
         here = relaxation(user, weights, marks, point)
         assert level <= here + ROUNDING
         uncut = True

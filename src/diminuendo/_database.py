@@ -40,8 +40,7 @@ def private_database(path: Path | None = None) -> Iterator[tuple[Any, str, Path]
             file = "" if path is None else _readable(path.resolve(), Path(folder))
             for setting in (
                 "TimeZone = 'UTC'",
-                "enable_progress_bar = true",
-                "enable_progress_bar_print = false",
+                "enable_progress_bar = false",
                 f"allowed_directories = [{literal(folder)}]",
                 f"allowed_paths = [{literal(file)}, {literal('' if path is None else str(path.resolve()))}]",
                 "enable_external_access = false",

@@ -116,7 +116,7 @@ class DecisionId:
     ----------
     round : int
         Number of the round, from 0.
-    life : int
+    incarnation : int
         Identifies the incarnation of the learner that chose.
     """
 
@@ -140,7 +140,7 @@ class Decision:
     propensity : float, optional
         Probability with which this slate was shown, given all that was published before and the rounds so far. None
         if it would reveal private state, if exclusions are enabled, or if the assignment was made before a restart.
-    life : int, default 0
+    incarnation : int, default 0
         Identifies the incarnation of the learner, from its making or restoring on. After a crash rounds are counted
         from the last snapshot, and the number alone would name two users' rounds.
     empty : tuple of int, default ()

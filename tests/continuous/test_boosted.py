@@ -136,7 +136,7 @@ def test_one_gradient_per_user_is_right_in_expectation() -> None:
 
 
 def test_it_is_what_is_written() -> None:
-    """Without noise, on a box, entry by entry, with the same coins."""
+    """Without noise, on a box, entry by entry, with the same words."""
     rounds, top = 40, np.array([1.0, 0.8, 0.6])
     stream, words = users(rounds), SeededSource(7).public(rounds)
     made = BoostedAscent(Box(top), rounds, gradient_bound=1.0, rng=SeededSource(7))

@@ -252,6 +252,25 @@ def test_with_the_same_ledger_nothing_is_drawn_again(make: Maker, noise: str, tm
     assert np.abs(elsewhere.replay(users(20)[6:16])[-1] - points[-1]).max() > 0
 
 
+@NOISE
+def test_a_release_that_failed_is_not_drawn_again(
+    make: Maker, noise: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(Budget(1.0, 1e-6) if noise == "gaussian" else Budget(1.0, 0.0, accountant="pure"))
+    made = make(noise=noise, releases=7, ledger=ledger)
+    saved = made.snapshot()
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+        with pytest.raises(OSError, match="full"):
+            made.replay(users())
+    with pytest.raises(InvalidInput, match="restore"):
+        made.choose()
+    assert not ledger.drawn
+    again = make(noise=noise, releases=7, ledger=Ledger(ledger.budget))
+    again.restore(saved)
+    assert len(again.replay(users())) == 60
+
+
 @EITHER
 def test_the_ledger_is_charged_at_once_and_refuses(make: Maker) -> None:
     ledger = Ledger(Budget(1.0, 1e-6))

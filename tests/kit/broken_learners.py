@@ -30,8 +30,8 @@ class Forgetful(popular.PopularPolicy):
     def extra(self):
         return {}
 
-    def take_extra(self, found):
-        assert not found
+    def take_extra(self, arrays):
+        assert not arrays
 
 
 def made(name, policy, schedule):

@@ -39,12 +39,12 @@ HAIR = 1e-7
 """What a result of the package may give away for safety, relatively. The oracles are good to 1e-30."""
 
 
-def check_delta(wanted: Any, found: float, hair: float = HAIR) -> None:
+def check_delta(wanted: Any, given: float, hair: float = HAIR) -> None:
     """Above the truth by a hair at most; where floats end, still not nothing."""
     if wanted > 1e-300:
-        assert wanted <= exact(found) <= wanted * (1 + hair)
+        assert wanted <= exact(given) <= wanted * (1 + hair)
     else:
-        assert (0 < found <= 1e-299) if wanted > 0 else found == 0
+        assert (0 < given <= 1e-299) if wanted > 0 else given == 0
 
 
 def between(low: float, high: float) -> st.SearchStrategy[float]:

@@ -183,7 +183,7 @@ def test_a_ledger_in_a_file_remembers_visits_of_the_sample_alone(tmp_path: Path)
     assert learner.ledger is not None
     learner.ledger.close()
     with Ledger.open(tmp_path / "people.ledger") as again:
-        result = again.visits_of("overlap-greedy")
+        result = again.contributions_of("overlap-greedy")
         assert result is not None
         assert set(result.rounds) == {hashed(name) for name in counted}
 

@@ -335,7 +335,7 @@ def zeros(prefix: SlateLike) -> object:
 
 NOTHING: list[Callable[[SlateLike], object]] = [
     raising,
-    meddling,  # what is chosen is not hers to change
+    meddling,  # what is chosen is not the user's to change
     lambda prefix: np.array([0.123]),
     lambda prefix: np.ones((3, 1)),
     lambda prefix: np.ones(4),
@@ -364,7 +364,7 @@ def test_who_fails_said_nothing(said: Callable[[SlateLike], object], since: int)
 
 
 def test_what_is_left_of_a_user_survives_her_failures() -> None:
-    """Asked three times: a quarter, nothing, and then three quarters of the unit that she wants."""
+    """Asked three times: a quarter, nothing, and then three quarters of the unit."""
     said = iter([np.full(3, 0.25), None, np.ones(3)])
     walk = walked(Broken(lambda prefix: next(said), honest=0))
     for chosen, each in (([], 0.25), ([1], 0.0), ([1, 0], 0.75)):

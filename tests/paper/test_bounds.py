@@ -76,7 +76,7 @@ def test_the_known_values_are_those_of_the_file(name: str) -> None:
 
 
 def test_what_a_cap_may_add_is_what_the_known_bounds_allow_for() -> None:
-    """1 in all where the cap is on all explorations, 1 for each expert where it is on hers."""
+    """1 in all where the cap is on all explorations, 1 for each expert where it is on the explorations of each."""
     assert 0 == bounds.cap_excess(10**6, 1.0, 1_000_001) <= 1
     assert 0.9 < bounds.cap_excess(10**6, 0.8406652885618325 / 5, 169_914) <= 1
     assert bounds.cap_excess(10**6, 0.8406652885618325 / 5, 169_900) > 1
@@ -298,7 +298,7 @@ def divergences(stream: list[Any], other: list[Any], rate: float) -> tuple[float
 
 def arranged(before: int, after: int) -> tuple[list[Any], list[Any]]:
     """All want c, until the first expert shows it. One wants a, or b: whichever it is, both experts are told of it.
-    Then all want a or b, so that these two become likely again, and as likely as they would be without her."""
+    Then all want a or b, so that these two become likely again, and as likely as they would be without this user."""
     a, b, c = range(3)
     one, other = ([wants(c)] * before + [wants(odd)] + [wants(a, b)] * after for odd in (a, b))
     return one, other
@@ -321,7 +321,7 @@ def test_the_price_of_algorithm_2_has_a_factor_k() -> None:
     )  # `most`: nothing but a and b is ever drawn
     assert 0.957 * share < first < most
     assert 0.990 * share < second < most
-    assert divergences(*arranged(0, after), rate)[1] < second  # unless she is prepared for
+    assert divergences(*arranged(0, after), rate)[1] < second  # unless the user is prepared for
 
 
 @pytest.mark.slow

@@ -137,7 +137,7 @@ def test_erratum_6_the_constant_32_needs_a_small_epsilon() -> None:
     assert float(1 - truth) == pytest.approx(2.99e-13, rel=1e-2, abs=0)
 
 
-# A view: the ordered items of each round, and the coins. Two experts, two items; user f is her value of each set.
+# A view: the ordered items of each round, and the public draws. Two experts, two items; user f: a value for each set.
 
 Value = dict[frozenset[int], float]
 GAMMA, RATE = 0.3, 0.5

@@ -17,7 +17,7 @@ from diminuendo import LEARNERS, Learner, Setting
 from diminuendo.errors import LedgerDamaged, LedgerInUse
 from diminuendo.learners import EpochGreedy
 from diminuendo.learners.base.contribution_bound import hashed
-from diminuendo.privacy.books import contribution_file
+from diminuendo.privacy.books import contribution_file, durable
 from diminuendo.privacy.books.contribution_file import ContributionFile
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
@@ -43,7 +43,7 @@ def made(ledger: Ledger | None, visits: int = 2, **more: Any) -> Learner:
 
 
 def counts(learner: Learner, user: Any) -> bool:
-    """Whether the answer to her next round counts; she is shown it."""
+    """Show the user a slate; whether feedback in this round counts."""
     decision = learner.choose(user)
     return bool(learner._frame.decisions.waiting[decision.round % learner._frame.decisions.remembered])
 
@@ -61,7 +61,7 @@ def file_of(path: Path, learner: str = "epoch-greedy") -> Path:
 
 
 def test_rounds_since_the_snapshot_are_not_given_back(path: Path) -> None:
-    """They were: the count was that of the snapshot, and what she had said since may have been published."""
+    """They were: the count was that of the snapshot, and feedback since then may have been published."""
     with opened(path) as ledger:
         learner = made(ledger)
         kept = learner.snapshot()
@@ -258,7 +258,7 @@ def test_a_long_file_is_written_anew_when_it_is_opened(
     path = tmp_path / "file"
     monkeypatch.setattr(contribution_file, "MANY", 3)
     before = filled(path)
-    (tmp_path / "file.new").write_bytes(b"of before a crash")
+    (tmp_path / f"{durable.UNFINISHED}file").write_bytes(b"of before a crash")
     with monkeypatch.context() as patched:
         patched.setattr(os, "replace", lambda *_: os.kill(0, 99))  # dies before the last step
         with pytest.raises((OSError, ValueError)):
@@ -343,7 +343,7 @@ def test_nobody_counts_more_often_however_often_it_is_killed(
     assert max(counted.values()) == visits
     assert len(counted) > 20
     with opened(path, visits) as ledger:
-        on_disk = ledger.visits_of("epoch-greedy")
+        on_disk = ledger.contributions_of("epoch-greedy")
         assert on_disk is not None
         assert all(on_disk.rounds[hashed(user)] >= rounds for user, rounds in counted.items())
         assert max(on_disk.rounds.values()) <= visits

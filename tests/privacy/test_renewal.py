@@ -82,10 +82,10 @@ def test_pure_epsilons_add_and_gaussian_shifts_add_in_squares() -> None:
 
 
 def test_three_rounds_in_each_of_twelve_periods_are_attained() -> None:
-    """One release a period, of deviation 1; each of her rounds moves it by all that one round may.
+    """One release a period, of deviation 1; each round of the user moves it by all that one round may.
 
-    The shift of a period is three times that, and shifts of periods are at right angles: exactly what is said. Were her
-    answers asked again in later periods, which the theorem excludes, it would be more.
+    The shift of a period is three times that, and shifts of periods are at right angles: exactly what is said. Were
+    feedback used again in later periods, which the theorem excludes, it would be more.
     """
     budget = Budget(1.0, 1e-6, Unit(3), "continuous-gaussian")
     one_round = math.sqrt(budget.limit)
@@ -106,7 +106,7 @@ def test_her_rounds_in_one_period_multiply_and_periods_add() -> None:
 
 
 def test_costs_of_two_runs_add_only_if_their_randomness_is_independent() -> None:
-    """Theorem A10: each run flips her answer by a coin that is (1, 0)-private. Over all answers, and all coins."""
+    """Theorem A10: each run flips the answer with a (1, 0)-private chance. Over all answers, and all flips."""
     flips = 1 / (1 + math.e)
 
     def cost(shared: bool) -> float:
@@ -152,7 +152,7 @@ def test_other_spec_stay() -> None:
 
 
 def test_two_learners_of_one_ledger_are_as_two_periods() -> None:
-    """What is charged to one ledger adds up over whoever charges, so a round of hers with each is paid for."""
+    """What is charged to one ledger adds up over all learners, so a round of a user with each is paid for."""
     budget = Budget(1.0, 1e-6, Unit(2), "continuous-gaussian")
     part = budget.split(2).share()
     ledger = Ledger(budget)

@@ -30,7 +30,7 @@ from tests.kit.statistics import ALPHA
 
 
 class GivenWords:
-    """Coins whose secret words are given."""
+    """A source whose secret words are given."""
 
     secure = True
 
@@ -38,7 +38,7 @@ class GivenWords:
         self.words = words
 
     def public(self, count: int) -> Words:
-        raise AssertionError("noise reads no public coins")
+        raise AssertionError("noise reads no public words")
 
     def secret(self, count: int) -> Words:
         taken, self.words = self.words[:count], self.words[count:]

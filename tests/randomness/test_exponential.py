@@ -39,7 +39,7 @@ ALWAYS = 1e300
 
 
 class Script:
-    """Coins that say what they were told to, and then no more."""
+    """A source of the given words, and then no more."""
 
     secure = False
 

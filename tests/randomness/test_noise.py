@@ -40,8 +40,8 @@ def law(sampler: Sampler, scale: float, reach: int) -> Floats:
     return np.array([rest, *inner, rest])
 
 
-def cells(found: Ints, reach: int) -> Ints:
-    return np.clip(found, -reach - 1, reach + 1) + reach + 1
+def cells(noisy: Ints, reach: int) -> Ints:
+    return np.clip(noisy, -reach - 1, reach + 1) + reach + 1
 
 
 @SOURCES

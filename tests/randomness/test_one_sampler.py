@@ -1,6 +1,6 @@
 """There is one sampler: the same words give the same noise, draws and releases, whether they are seeded or secure.
 
-So what is simulated, audited and tried by contracts with seeded coins is what protects users with the system's.
+So what is simulated, audited and tried by contracts with seeded words is what protects users with words of the system.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ SEED = 7
 
 
 class SecureTwin(SeededSource):
-    """The words of seeded coins, handed out as secure ones."""
+    """Seeded words, handed out as secure ones."""
 
     secure = True
 
 
 def twins() -> tuple[SeededSource, SecureTwin]:
-    """Coins with the same words, one of them secure."""
+    """Sources of the same words, one of them secure."""
     return SeededSource(SEED), SecureTwin(SEED)
 
 

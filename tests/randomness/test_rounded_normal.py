@@ -79,7 +79,7 @@ def test_the_slow_path_has_the_same_law() -> None:
 
 
 class GivenWords:
-    """Coins whose secret words are given."""
+    """A source whose secret words are given."""
 
     secure = False
 
@@ -87,7 +87,7 @@ class GivenWords:
         self.words = words
 
     def public(self, count: int) -> Words:
-        raise AssertionError("noise reads no public coins")
+        raise AssertionError("noise reads no public words")
 
     def secret(self, count: int) -> Words:
         taken, self.words = self.words[:count], self.words[count:]

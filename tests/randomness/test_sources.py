@@ -1,4 +1,4 @@
-"""Coins hand out each word once; buffers lose none and repeat none; the two streams do not mix."""
+"""Sources hand out each word once; buffers lose none and repeat none; the two streams do not mix."""
 
 from __future__ import annotations
 
@@ -224,9 +224,9 @@ print(os.read(ours, 1000).decode())
 def test_a_forked_child_repeats_no_word() -> None:
     ran = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True)
     parent, child = (eval(line) for line in ran.stdout.splitlines())
-    assert parent[0] != child[0]  # public coins; alike by chance: 1 in 10^9
+    assert parent[0] != child[0]  # public words; alike by chance: 1 in 10^9
     assert parent[1] != child[1]  # secret randomness
-    assert parent[2:] == child[2:]  # seeded coins repeat themselves on purpose
+    assert parent[2:] == child[2:]  # seeded words are repeated on purpose
 
 
 def test_digits_are_secret_words_cut_to_pieces() -> None:

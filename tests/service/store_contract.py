@@ -925,7 +925,7 @@ class StoreContract:
             )
             paid = ledger.buy(Gaussian(1e-3), "sum", name)
             paid.once("0", partial(np.full, 3, epsilon, np.int64), SECRET)
-            assert ledger.visits_of("front") is None
+            assert ledger.contributions_of("front") is None
         store.publish(store.leaders()["users"].fencing_token, replace(FIRST_MENU, version=2))
         far = store.add_placement("far", "others", b"{}")
         store.publish(store.leaders()["others"].fencing_token, replace(FIRST_MENU, placement=far))

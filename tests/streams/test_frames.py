@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +16,6 @@ import pytest
 
 import diminuendo as dim
 from diminuendo.errors import InvalidInput
-from diminuendo.streams import ReadNote
 
 COLUMNS: dict[str, list[Any]] = {
     "Customer ID": [7, 3, 7, 7],
@@ -70,13 +68,6 @@ KINDS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "lazy-polars": lazy_polars,
     "duckdb": duckdb,
 }
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReadNote)
-        yield
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -140,17 +131,7 @@ def test_a_column_of_several_kinds_is_text() -> None:
     assert users.matrices[0].toarray().tolist() == [[0, 1, 1], [1, 0, 0]]
 
 
-def test_who_and_what_without_values() -> None:
-    users = dim.from_ratings(["ada", "bob", "ada"], ["tea", "tea", "tea"])
-    assert users.matrices[0].toarray().tolist() == [[1], [1]]
-
-
 @pytest.mark.parametrize("frame", [None, 7, "orders.csv", [1, 2], {}, pandas.DataFrame()])
 def test_what_is_no_table_is_refused(frame: Any) -> None:
     with pytest.raises(InvalidInput, match="Expected a table with columns by name"):
         dim.from_table(frame)
-
-
-def test_columns_of_other_lengths_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="one length; got 1 in user, 2 in sku"):
-        dim.from_table({"user": [1], "sku": [1, 2]})

@@ -1,9 +1,7 @@
-"""What a round is: rows of one user at other times are other rounds, in the order of time, and still hers."""
+"""What a round is: rows of one user at other times are other rounds, in the order of time, of the same user."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,13 +23,6 @@ ROWS = [
     ("bob", "soap", "2024-05-01 07:45", "3"),
 ]
 """Not in the order of time: Ada comes on two days, in three sessions, and Bob has two orders within half an hour."""
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReadNote)
-        yield
 
 
 def table(*names: str) -> dict[str, list[str]]:

@@ -6,7 +6,6 @@ import codecs
 import gzip
 import json
 import tempfile
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,17 +18,9 @@ import pytest
 import diminuendo as dim
 from diminuendo._database import private_database
 from diminuendo.errors import InvalidInput
-from diminuendo.streams import ReadNote
 
 SECRET = "S3CRET"
 ROWS = "user,sku\nada,tea\nbob,soap\n"
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReadNote)
-        yield
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import warnings
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,14 +17,6 @@ from diminuendo.errors import InvalidInput
 from diminuendo.streams import ReadAs, ReadNote
 from diminuendo.streams.column_names import guesses, roles
 from tests.kit.moments import moments
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """What was guessed or left out is looked at in `was_read`."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReadNote)
-        yield
 
 
 def read(folder: Path, text: str | bytes, name: str = "orders.csv", **how: Any) -> dim.Users:

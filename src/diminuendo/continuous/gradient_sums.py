@@ -116,7 +116,6 @@ class GammaSums(GradientSums):
         self._tree = GammaTree(plan.copies, spec.n, plan.releases, scale)
         self._batch = np.zeros((plan.copies, spec.n))
         self._arrays = [*self._tree.arrays, self._batch]
-        self._due: Floats | None = None  # drawn, but not kept yet because that failed, as on a full disk
         self.event = Laplace(epsilon)
         about = f"{plan.copies} x {spec.n} gradients, gamma noise, {plan.releases} releases of {spec.rounds} rounds"
         self._spec = {"sums": f"{about}, {scale!r}, {padded}"}
@@ -125,27 +124,24 @@ class GammaSums(GradientSums):
     @property
     def released(self) -> int:
         """How many releases were made."""
-        return int(self._tree.arrays[0][0]) - (self._due is not None)
+        return int(self._tree.arrays[0][0])
 
     def add(self, gradients: Floats) -> None:
         """To the open batch, each copy's gradient cut to G by itself."""
         self._batch += clipped(gradients, self._bound)
 
     def release(self, secret: SecretRandomness) -> Floats:
-        """The new node is drawn once and kept; what is played follows from it, and from nodes kept before."""
+        """Draw the new node and store it; the sums follow from it, and from nodes that were stored before."""
         done, _, published = self._tree.arrays
-        if self._due is None:
-            self._tree.add(self._batch, secret)
-            self._batch[:] = 0.0
-            node = published[_lowest_digit(int(done[0]))].copy()
-            self._due = np.stack([node, self._padding(int(done[0]), secret)])
-        drawn = self._due
-        stored = self._paid.once(f"{int(done[0]) - 1:06d}", lambda: drawn.view(np.int64), secret)
+        number = int(done[0])
+        self._tree.add(self._batch, secret)
+        self._batch[:] = 0.0
+        place = _lowest_digit(number + 1)
+        drawn = np.stack([published[place], self._padding(number + 1, secret)])
+        stored = self._paid.once(f"{number:06d}", lambda: drawn.view(np.int64), secret)
         if stored.shape != drawn.shape:
             raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
-        self._due = None
-        node, padding = stored.view(np.float64)
-        published[_lowest_digit(int(done[0]))] = node
+        published[place], padding = stored.view(np.float64)
         return np.asarray(published.sum(axis=0) + padding)
 
     def _padding(self, done: int, secret: SecretRandomness) -> Floats:
@@ -157,17 +153,6 @@ class GammaSums(GradientSums):
         tree = GammaTree(copies * missing, n, 1, self._tree.scale)
         drawn = tree.add(np.zeros((copies * missing, n)), secret)
         return np.asarray(drawn.reshape(missing, copies, n).sum(axis=0))
-
-    def snapshot(self) -> bytes:
-        """Tree and open batch."""
-        if self._due is not None:
-            raise InvalidInput("A release is under way that could not be kept; call choose() again first.")
-        return super().snapshot()
-
-    def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot; a release that was under way is forgotten."""
-        super().restore(snapshot)
-        self._due = None
 
 
 class TickSums(GradientSums):

@@ -168,15 +168,16 @@ class PointLearner(ABC):
         Raises
         ------
         InvalidInput
-            If all rounds are over.
+            If all rounds are over, or a release failed before: then restore a snapshot.
         """
         with self._guard.lock:
             self._admit(1)
             number = self.rounds
             closed = self.schedule.closed_by(number)
             if self._sums.released < closed:
-                self._follow(self._sums.release(self._secret), self._starts[closed])
-                self._answered[:] = False
+                with self._guard.learning():
+                    self._follow(self._sums.release(self._secret), self._starts[closed])
+                    self._answered[:] = False
             self._toss(number - self._starts[closed])
             self._issued[0] = number + 1
             return PointDecision(number, self._point)
@@ -303,15 +304,11 @@ class PointLearner(ABC):
         Notes
         -----
         With the same ledger, releases that were made since are published as they were. With another ledger it would
-        be a second run, which nobody paid for.
+        be a second run, which was not paid for.
         """
-        *result, sums = snapshots.read(snapshot, self._made_with())
-        mine = self._arrays()
-        if [(a.shape, a.dtype) for a in result] != [(a.shape, a.dtype) for a in mine]:
-            raise InvalidInput("The snapshot does not fit; it was cut short or altered.")
+        *arrays, sums = snapshots.read(snapshot, self._made_with())
         self._sums.restore(sums.tobytes())
-        for array, value in zip(mine, result, strict=True):
-            array[...] = value
+        snapshots.fill(self._arrays(), arrays)
         self._aim(self._vertices)
 
     def _arrays(self) -> list[NDArray[Any]]:

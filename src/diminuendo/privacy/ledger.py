@@ -9,8 +9,8 @@ crash at any moment, what was spent is never less than what could have been draw
 and entered with its hash: after a crash it is published as it was, and if it was lost, it is not drawn again. A file
 that was rolled back looks like an older file: note `head` elsewhere and hand it to `open`.
 
-The rounds of each user are recorded beside the ledger too (`visits_of`), for learners that limit them. Files are one
-backend; `Ledger.on` takes any other (privacy/books). A charge takes no longer as the ledger grows.
+The rounds of each user are recorded beside the ledger too (`contributions_of`), for learners that limit them. Files are
+one backend; `Ledger.on` takes any other (privacy/books). A charge takes no longer as the ledger grows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from diminuendo.privacy.books import Books, KeptReleases, ledger_file
 from diminuendo.privacy.books.contribution_file import ContributionFile
 from diminuendo.privacy.books.files import FileBooks
 from diminuendo.privacy.books.ledger_file import Charge, Drawn
-from diminuendo.privacy.books.releases import Releases, digest
+from diminuendo.privacy.books.releases import Releases, check_name, digest
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.dp_event import to_dp_event
 from diminuendo.privacy.events import Composed, Event, renamed
@@ -260,7 +260,8 @@ class Ledger:
     @classmethod
     def _of(cls, record: ledger_file.Record, name: str, expect: str | None) -> Self:
         """What a file says, in memory; it must contain the head that is expected."""
-        record.must_contain(expect, name)
+        if expect is not None and expect not in record.heads:
+            raise LedgerDamaged(f"{name} does not contain the noted head {expect}: it was cut back.")
         ledger = cls(record.budget)
         for entry in record.entries:
             ledger._enter(entry)
@@ -341,7 +342,7 @@ class Ledger:
         >>> round(ledger.spent(), 3)
         0.622
         """
-        self._kept.check(name)
+        check_name(name)
         if "@" in name:
             raise InvalidInput(f"Names of learners have no @ in them; got {name!r}.")
         return _Named(self, name)
@@ -361,7 +362,7 @@ class Ledger:
         """
         with self._guard.lock:
             self._check_hold()
-            self._kept.check(name)
+            check_name(name)
             if name in self._in_use:
                 raise InvalidInput(
                     f"{name!r} is in use on this ledger already, and a second of that name would be given what the "
@@ -438,7 +439,7 @@ class Ledger:
         """
         wanted = Charge(event, f"{name}: {about}")
         with self._guard.lock:
-            self._kept.check(name)
+            check_name(name)
             if (before := self._bought.get(name)) is None:
                 self.charge(wanted.event, wanted.note)
             elif before != wanted:
@@ -447,10 +448,6 @@ class Ledger:
                 )
             self._latest[name] = Paid(self, name)
             return self._latest[name]
-
-    def has_bought(self, name: str) -> bool:
-        """Return whether releases under this name were charged for."""
-        return self.cost_of(name) is not None
 
     def cost_of(self, name: str) -> Event | None:
         """Return the event that was charged for releases under this name, or None."""
@@ -553,7 +550,7 @@ class Ledger:
     def __exit__(self, *failure: object) -> None:
         self.close()
 
-    def visits_of(self, learner: str) -> ContributionFile | None:
+    def contributions_of(self, learner: str) -> ContributionFile | None:
         """Return where the rounds of each user that count for a learner are recorded; None without files.
 
         In memory, a learner records them itself; in a store, the service counts rounds before a learner sees them.
@@ -562,7 +559,7 @@ class Ledger:
             return None
         with self._guard.lock:
             self._check_hold()
-            return self._books.visits_of(learner)
+            return self._books.contributions_of(learner)
 
     def _check_hold(self) -> None:
         """Refuse where nothing can be entered: in a forked copy, after a close, in books that are not ours any more."""
@@ -639,8 +636,8 @@ class _Named(Ledger):
     def bought(self, event: Event, name: str, about: str) -> Paid:
         return self._whole.bought(renamed(event, self._mine), self._mine(name), about)
 
-    def visits_of(self, learner: str) -> ContributionFile | None:
-        return self._whole.visits_of(self._mine(learner))
+    def contributions_of(self, learner: str) -> ContributionFile | None:
+        return self._whole.contributions_of(self._mine(learner))
 
     def cost_of(self, name: str) -> Event | None:
         return self._whole.cost_of(self._mine(name))

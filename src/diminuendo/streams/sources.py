@@ -11,7 +11,6 @@ import gzip
 import io
 import re
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -75,7 +74,6 @@ class Source:
         self._database, self.name, self.header = database, name, header
         self.relation, self.parameters = relation, parameters
         self._progress, self._left = progress, size
-        self._size = size
         self.ragged = 0
         """How many rows are not in `cells`: cut off, with too many cells, or not readable."""
         self.ragged_as = f"not {len(header)} columns, as above"
@@ -127,26 +125,11 @@ class Source:
         self.read(f"CREATE TABLE cells AS SELECT {chosen} FROM {self.relation}")
 
     def read(self, sql: str) -> None:
-        """Run a statement that reads the whole file, and report progress."""
-        if self._progress is None:
-            self.rows(sql, *self.parameters)
-            return
-        with ThreadPoolExecutor(1) as pool:
-            work = pool.submit(self.rows, sql, *self.parameters)
-            try:
-                while wait([work], timeout=0.1).not_done:
-                    self._advance(self._database.query_progress() / 100)
-            except BaseException:
-                self._database.interrupt()
-                raise
-            work.result()
-        self._advance(1.0)
-
-    def _advance(self, share: float) -> None:
-        done = self._left - int(self._size * (1 - min(1.0, max(0.0, share))))
-        if self._progress is not None and done > 0:
-            self._left -= done
-            self._progress(done)
+        """Run a statement that reads the whole file, and report its bytes."""
+        self.rows(sql, *self.parameters)
+        if self._progress is not None:
+            self._progress(self._left)
+            self._left = 0
 
     def lines(self, rows: list[int], ragged: int = 0) -> tuple[list[int], list[int]]:
         """The lines of these rows of `cells`, and of the first `ragged` rows that are not in it."""

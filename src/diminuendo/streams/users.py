@@ -45,12 +45,10 @@ class Stream(ABC):
         What is known of users when they arrive.
     types : ndarray of int, optional
         Context id of each round.
-    users : ndarray of int, optional
+    user_ids : ndarray of int, optional
         User of each round, where a user may own several. None if every round is another user's.
     was_read : WasRead, optional
         What was read of the table that the stream comes from.
-    again : callable, optional
-        Reads these users again, if they are one piece of a large file.
 
     """
 

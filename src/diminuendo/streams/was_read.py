@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 LISTED = 10
@@ -129,20 +129,7 @@ class WasRead:
 
     def as_json(self) -> dict[str, Any]:
         """For files of results."""
-        return {
-            "source": self.source,
-            "rows": self.rows,
-            "columns": dict(self.columns),
-            "guessed": self.guessed,
-            "round": self.round,
-            "rounds": self.rounds,
-            "users": self.users,
-            "left_out": dict(self.left_out),
-            "skipped": dict(self.skipped),
-            "repeated": self.repeated,
-            "users_without": self.without,
-            "said": self.said(),
-        }
+        return asdict(self) | {"said": self.said()}
 
 
 def _many(count: int, what: str, several: str = "") -> str:

@@ -167,7 +167,7 @@ class Frame:
         self.ledger = ledger
         """The ledger that was given; None where a learner keeps its own books, in memory."""
         self._refuse_a_ledger_for_others()
-        on_disk = None if ledger is None else ledger.visits_of(name)
+        on_disk = None if ledger is None else ledger.contributions_of(name)
         self.contribution_bound = (
             None if self.horizon is None else ContributionBound(self.max_rounds_per_user, on_disk)
         )

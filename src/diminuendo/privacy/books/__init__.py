@@ -43,10 +43,6 @@ class Lines(Protocol):
 class KeptReleases(Protocol):
     """What was published, by name."""
 
-    def check(self, name: str) -> None:
-        """Refuse names that a release cannot have."""
-        ...
-
     def has(self, name: str) -> bool:
         """Whether there is a release of that name."""
         ...
@@ -73,7 +69,7 @@ class Books(Protocol):
         """What was drawn on it."""
         ...
 
-    def visits_of(self, learner: str) -> ContributionFile | None:
+    def contributions_of(self, learner: str) -> ContributionFile | None:
         """How many rounds of whom counted for the learner of that name; None where others count them."""
         ...
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -117,11 +116,7 @@ class ContributionFile:
     def _write_anew(self) -> None:
         """The same rounds in one line, in the place of the file: all of it or nothing."""
         line, self._check = _line(_check(b"", self._header), self.rounds.elements())
-        rewritten = self._path.with_name(f"{self._path.name}.new")
-        rewritten.unlink(missing_ok=True)
-        durable.write_once(rewritten, self._header + line)
-        os.replace(rewritten, self._path)
-        durable.sync_folder(self._path.parent)
+        durable.replaced(self._path, self._header + line)
         self._close_file()
         self._size = len(self._header) + len(line)
         self._file = durable.AppendOnly(self._path, create=False)

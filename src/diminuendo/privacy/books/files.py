@@ -29,7 +29,7 @@ class FileBooks:
         """In a folder that is made when it is first asked for: a file of another kind gets none."""
         return Releases(Path(f"{self.lines.path}.releases"))
 
-    def visits_of(self, learner: str) -> ContributionFile:
+    def contributions_of(self, learner: str) -> ContributionFile:
         """How many rounds of whom counted for the learner of that name."""
         if learner not in self._visits:
             path = Path(f"{self.lines.path}.visits") / quote(learner, safe="")

@@ -57,11 +57,6 @@ class Record:
     torn: bool
     """Whether the file ends in an unfinished line, as after a crash."""
 
-    def must_contain(self, head: str | None, name: str) -> None:
-        """Fail if a head that was noted earlier is not among those of the file."""
-        if head is not None and head not in self.heads:
-            raise LedgerDamaged(f"{name} does not contain the noted head {head}: it was cut back.")
-
 
 def header(budget: Budget) -> dict[str, Any]:
     """The first line."""

@@ -90,10 +90,6 @@ class Releases:
     def __repr__(self) -> str:
         return f"<Releases in {self._folder or 'memory'}>"
 
-    def check(self, name: str) -> None:
-        """Raise InvalidInput if a name could not be that of a file."""
-        check_name(name)
-
     def has(self, name: str) -> bool:
         """Return whether there is a release of this name."""
         return name in self._kept if self._folder is None else self._path(name).exists()
@@ -125,7 +121,7 @@ class Releases:
         LedgerDamaged
             If the stored file cannot be read.
         """
-        self.check(name)
+        check_name(name)
         with self._lock:
             if self._folder is not None:
                 return self._on_disk(name, draw)

@@ -29,7 +29,7 @@ class StoreBooks:
         self.lines = StoreLines(store, population, fence)
         self.releases = StoreReleases(store, population, self.lines)
 
-    def visits_of(self, learner: str) -> None:
+    def contributions_of(self, learner: str) -> None:
         """The service counts them itself."""
 
     def close(self) -> None:
@@ -106,10 +106,6 @@ class StoreReleases:
 
     def __init__(self, store: Store, population: str, lines: StoreLines) -> None:
         self._store, self._population, self._lines = store, population, lines
-
-    def check(self, name: str) -> None:
-        """Refuse names that a release cannot have."""
-        check_name(name)
 
     def has(self, name: str) -> bool:
         """Whether there is a release of that name."""
