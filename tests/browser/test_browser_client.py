@@ -53,8 +53,8 @@ class Shop:
                 await send({"type": "http.response.start", "status": 503, "headers": []})
                 await send({"type": "http.response.body", "body": b""})
                 return
-            where = "/v1/answers" if path == "/answer" else f"/v1/placements{path}/decisions"
-            key = (b"authorization", f"Bearer {KEYS['serve']}".encode())
+            where = "/v1/feedback" if path == "/answer" else f"/v1/placements{path}/decisions"
+            key = (b"authorization", f"Bearer {KEYS['client']}".encode())
             scope = scope | {"path": where, "headers": [*scope["headers"], key]}
         await self._api(scope, receive, send)
 
@@ -158,7 +158,7 @@ def test_what_was_not_shown_by_the_service_counts_for_nothing(tab: Browser, site
             site.publish(name, menu("one", [(2, 3)], version=2, head="1f"))
             version = f"fetch('/v1/placements/{name}/menu').then(r => r.json()).then(menu => menu.version)"
             assert waited(tab, version, 2) == 2
-            said = {"click": 1} if name == "one" else {"wants": ["plum"]}
+            said = {"click": 1} if name == "one" else {"ratings": ["plum"]}
             slate, counts = visit(tab, said=said)
             assert slate == ["apple", "pear"], "the menu that she has"
             assert counts == (name == "full"), "what she wants does not depend on what she was shown"

@@ -43,7 +43,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> FakeStore:
 
 @pytest.fixture(scope="module")
 def site(shop: FakeStore) -> Iterator[str]:
-    app = Starlette(routes=dashboard_routes(shop, lambda key: "operate" if key in ("", "right") else None))
+    app = Starlette(routes=dashboard_routes(shop, lambda key: "admin" if key in ("", "right") else None))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none", lifespan="off"))
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -43,13 +43,13 @@ def test_a_block_is_shown_round_by_round_and_answers_are_kept_sealed(tmp_path: P
         over = await site.decide("shop")
         assert over["slate"] == ["quince", "apple"], "the filler"
         assert over["propensity"] is None
-        assert (await site.answer(many[4]["token"], wants=["plum", "quince"])).status == 202
-        assert (await site.answer(many[5]["token"], wants={"pear": 0.25, "plum": 0})).status == 202
-        rows = [{"token": each["token"], "wants": []} for each in many[6:]]
-        assert (await site.ask("POST", "/v1/answers", rows)).status == 202
+        assert (await site.answer(many[4]["token"], ratings=["plum", "quince"])).status == 202
+        assert (await site.answer(many[5]["token"], ratings={"pear": 0.25, "plum": 0})).status == 202
+        rows = [{"token": each["token"], "ratings": []} for each in many[6:]]
+        assert (await site.ask("POST", "/v1/feedback", rows)).status == 202
         kept = site.kept("shop")
-        assert kept[4].wants == {2: 1.0, 3: 1.0}
-        assert kept[5].wants == {1: 0.25}
+        assert kept[4].ratings == {2: 1.0, 3: 1.0}
+        assert kept[5].ratings == {1: 0.25}
         assert kept[5].shown.slate == SLATES[2]
         assert sorted(kept) == list(range(4, 30))
 
@@ -79,7 +79,7 @@ def test_replies_to_answers_are_the_same_to_the_last_byte(tmp_path: Path) -> Non
         ]
         site.publish("shop", block(6, 12, version=2), forget_before=3)
         replies.append(await site.answer(delay, click=1))
-        replies.append(await site.ask("POST", "/v1/answers", [{"token": delay, "click": 1}]))
+        replies.append(await site.ask("POST", "/v1/feedback", [{"token": delay, "click": 1}]))
         assert len({msgspec.json.encode(reply) for reply in replies}) == 1
         assert replies[0].status == 202
         assert replies[0].body == b""
@@ -122,7 +122,7 @@ def test_sealed_answers_are_as_long_whatever_was_said(tmp_path: Path) -> None:
     async def work() -> None:
         all_said: dict[str, list[dict[str, Any]]] = {
             "shop": [{"click": None}, {"click": 1}],
-            "wishes": [{"wants": []}, {"wants": list(ITEMS)}, {"wants": {"pear": 0.1}}],
+            "wishes": [{"ratings": []}, {"ratings": list(ITEMS)}, {"ratings": {"pear": 0.1}}],
             "slates": [{"reward": 0}, {"reward": 0.123}, {"reward": 1e300}],
         }
         for name, said in all_said.items():
@@ -181,7 +181,7 @@ def test_without_a_name_no_round_is_handed_out_where_several_of_one_user_count(t
             replies.append(await site.ask("POST", path.format("club"), many))
         for reply in replies:
             assert (reply.status, reply.problem, reply.json["pointer"]) == (422, "user_id", "/user_id")
-            assert "say who it is" in reply.json["title"]
+            assert "name the user in" in reply.json["title"]
         assert site.app.front.by_name["club"].decisions == 0
         assert site.store.leases(site.numbers["club"], 0) == [], "no round is used, and no lease asked for"
         for empty in ("", 7, ["ann"]):
@@ -198,8 +198,8 @@ def test_without_a_name_no_round_is_handed_out_where_several_of_one_user_count(t
             assert (await site.ask("POST", path.format("shop"), body)).status == 201
         said = (await site.ask("GET", "/v1/openapi.json", key=None)).json["components"]
         assert "422 user" in said["responses"]["problem"]["description"]
-        user_id = said["schemas"]["AskDecisions"]["properties"]["user_id"]
-        assert "Required where the placement's max_rounds_per_user are more than 1" in user_id["description"]
+        user_id = said["schemas"]["DecisionRequest"]["properties"]["user_id"]
+        assert "Required where the placement's max_rounds_per_user is more than 1" in user_id["description"]
 
     site.run(work)
 
@@ -302,17 +302,17 @@ def test_with_the_store_away_users_are_shown_fillers_and_answers_are_not_acknowl
             named = await site.decide("shop", user_id="ann")
             assert named["propensity"] is None
             reply = await site.answer(token, click=0)
-            assert reply.problem == "busy"
+            assert reply.problem == "unavailable"
             assert dict(reply.headers)[b"retry-after"] == b"1"
-            assert (await site.ask("POST", "/v1/erasures", {"token": token})).problem == "busy"
+            assert (await site.ask("POST", "/v1/erasures", {"token": token})).problem == "unavailable"
             await site.app.front.look()
-            assert (await site.ask("GET", "/readyz")).problem == "busy"
-            assert (await site.ask("GET", "/healthz")).json["store"] is False
+            assert (await site.ask("GET", "/readyz")).problem == "unavailable"
+            assert (await site.ask("GET", "/healthz")).json["store_writable"] is False
         assert (await site.answer(token, click=0)).status == 202
         assert site.kept("shop")[0].click == 0
         await site.app.front.look()
         await site.app.front.sing()
-        assert (await site.ask("GET", "/readyz")).json["well"]
+        assert (await site.ask("GET", "/readyz")).json["healthy"]
 
     site.run(work)
 
@@ -384,7 +384,7 @@ def test_nothing_is_ready_before_its_first_menu_takes_effect(tmp_path: Path) -> 
         while site.app.front.heartbeat_at is None:
             await asyncio.sleep(0.01)
         asked = await site.ask("POST", "/v1/placements/shop/decisions", {})
-        assert asked.problem == (await site.ask("GET", "/readyz")).problem == "busy"
+        assert asked.problem == (await site.ask("GET", "/readyz")).problem == "unavailable"
         assert (await site.ask("GET", "/healthz")).json["placements"] == {"shop": False}
         await asyncio.sleep(0.4)
         assert (await site.ask("GET", "/readyz")).json["placements"] == {"shop": True}
@@ -405,15 +405,15 @@ def test_what_published_rewards_say_of_answers_is_measured_and_logged_when_it_ch
     async def work() -> None:
         site.app.front.log = Log(lines)
         await site.app.front.look()
-        numbers = (await site.ask("GET", "/metrics", key="operate")).body
+        numbers = (await site.ask("GET", "/metrics", key="admin")).body
         assert measured % b"too early to tell" in numbers
         site.publish("shop", block(9, 20, version=2, head="1f", signal="no signal"), later=0.3)
         await site.app.front.look()
-        assert b"no signal" not in (await site.ask("GET", "/metrics", key="operate")).body
+        assert b"no signal" not in (await site.ask("GET", "/metrics", key="admin")).body
         await asyncio.sleep(0.4)
         for _ in range(2):
             await site.app.front.look()
-        assert measured % b"no signal" in (await site.ask("GET", "/metrics", key="operate")).body
+        assert measured % b"no signal" in (await site.ask("GET", "/metrics", key="admin")).body
 
     site.run(work)
     said = [json.loads(line) for line in lines.getvalue().splitlines()]
@@ -439,23 +439,23 @@ def test_a_menu_takes_effect_at_its_time_and_a_store_that_goes_back_is_not_belie
         site.publish("shop", block(9, 20, version=2, head="1f", spent=(0.25, 1.0)), later=0.1)
         await site.app.front.look()
         assert (await site.ask("GET", "/v1/placements/shop/menu", key=None)).json["version"] == 1
-        result = (await site.ask("GET", "/v1/placements/shop/releases", key="audit")).json
-        assert [each["version"] for each in result["releases"]] == [1]
-        assert b"menu_version" in (numbers := (await site.ask("GET", "/metrics", key="operate")).body)
+        result = (await site.ask("GET", "/v1/placements/shop/versions", key="auditor")).json
+        assert [each["version"] for each in result["versions"]] == [1]
+        assert b"menu_version" in (numbers := (await site.ask("GET", "/metrics", key="admin")).body)
         assert b'menu_version{front="front-0",placement="shop"} 1.0' in numbers
         assert b"spent_epsilon{" not in numbers
         await asyncio.sleep(0.4)
-        result = (await site.ask("GET", "/v1/placements/shop/releases", key="audit")).json
-        assert [each["version"] for each in result["releases"]] == [1, 2]
+        result = (await site.ask("GET", "/v1/placements/shop/versions", key="auditor")).json
+        assert [each["version"] for each in result["versions"]] == [1, 2]
         assert (await site.ask("GET", "/v1/placements/shop/menu", key=None)).json["version"] == 1
         monkeypatch.setattr(placement, "KNOWN_BY", 0.0)  # as if all front ends had had time to look
         assert (await site.ask("GET", "/v1/placements/shop/menu", key=None)).json["version"] == 2
-        numbers = (await site.ask("GET", "/metrics", key="operate")).body
+        numbers = (await site.ask("GET", "/metrics", key="admin")).body
         assert b'diminuendo_ledger_spent_epsilon{population="users"} 0.25' in numbers
         assert b'diminuendo_ledger_budget_epsilon{population="users"} 1.0' in numbers
         assert (await site.decide("shop"))["slate"] == NAMES[0]
-        result = (await site.ask("GET", "/v1/placements/shop/releases?after=1", key="audit")).json
-        assert [each["version"] for each in result["releases"]] == [2]
+        result = (await site.ask("GET", "/v1/placements/shop/versions?after=1", key="auditor")).json
+        assert [each["version"] for each in result["versions"]] == [2]
         lease = site.store.lease  # a store restored from a copy: its leases are of an older menu
 
         def older(*given: object) -> object:
@@ -516,8 +516,8 @@ def test_a_site_is_not_ready_before_its_first_menu_takes_effect(tmp_path: Path) 
     async def work() -> None:
         await site.app.front.sing()
         ready = await site.ask("GET", "/readyz", key=None)
-        assert (ready.problem, ready.json["why"]) == ("busy", reasons.NO_MENU)
-        assert (await site.ask("POST", "/v1/placements/shop/decisions", {})).problem == "busy"
+        assert (ready.problem, ready.json["why"]) == ("unavailable", reasons.NO_MENU)
+        assert (await site.ask("POST", "/v1/placements/shop/decisions", {})).problem == "unavailable"
         await asyncio.sleep(0.4)
         assert (await site.ask("GET", "/readyz", key=None)).status == 200
         assert (await site.ask("POST", "/v1/placements/shop/decisions", {})).status == 201

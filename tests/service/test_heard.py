@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from diminuendo.service.prepare import check_affordable
 
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.sources import SeededSource
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.service.prepare import check_affordable
 from diminuendo.service.records import HeardNote, PopulationSpec
 from diminuendo.service.trainer.heard import TIMES, Heard
 from tests.service.world import World, repeat_noise, spec

@@ -116,7 +116,7 @@ def test_one_that_cannot_be_started_takes_no_other_along(
     site.run(until=lambda: next(laps) == 5)
     one, two = site.children
     assert one.deaths > 1
-    assert set(said) == {"one cannot be started (FileNotFoundError); it is started again."}
+    assert set(said) == {"one cannot be started (FileNotFoundError); restarting."}
     assert there(two).returncode == -signal.SIGTERM, "until the end"
 
 
@@ -138,7 +138,7 @@ def test_who_dies_is_named_and_nothing_else_is_said(site: Processes) -> None:
     site._say = said.append
     there(started(site, "raise SystemExit(3)")).wait()
     site.watch()
-    assert said == ["one ended (3); it is started again."]
+    assert said == ["one ended (3); restarting."]
 
 
 def test_all_are_asked_to_stop_and_who_does_not_is_ended(

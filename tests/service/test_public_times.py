@@ -17,11 +17,11 @@ import pytest
 
 from diminuendo.service import dashboard
 from diminuendo.service.api import create_app
+from diminuendo.service.dashboard.views import Public
 from diminuendo.service.front import front
 from diminuendo.service.front.front import Front
 from diminuendo.service.front.placement import Placement as Shown
 from diminuendo.service.log import Log
-from diminuendo.service.public import Public
 from diminuendo.service.records import PlacementSpec
 from diminuendo.service.store import sqlite
 from diminuendo.service.store.sqlite import SqliteStore
@@ -34,12 +34,12 @@ from tests.service.world import ITEMS, KINDS, TICK, World, repeat_noise
 
 ALLOWANCE, TICKS, RETIRE = 8, 56, 34
 """Ticks that a trainer may take; that are played; and the one at which items retire."""
-EACH = ("", "/menu", "/releases")
+EACH = ("", "/menu", "/versions")
 HEARD = msgspec.structs.replace(KINDS["totals"], epsilon=4.0, heard=0.4)
 PLACES: dict[str, dict[str, PlacementSpec]] = {
     **{kind: {"place": each} for kind, each in KINDS.items()},
     "heard": {"place": HEARD},
-    "busy": {"place": msgspec.structs.replace(KINDS["greedy"], per_second=6.0, epsilon=1.0)},
+    "unavailable": {"place": msgspec.structs.replace(KINDS["greedy"], per_second=6.0, epsilon=1.0)},
     "two": {
         "place": msgspec.structs.replace(KINDS["totals"], epsilon=4.0, tick=2 * TICK),
         "other": msgspec.structs.replace(KINDS["greedy"], epsilon=4.0, delta=0.0, learner="epoch-greedy"),
@@ -53,8 +53,8 @@ class Onlooker:
     def __init__(self, world: World) -> None:
         self.world, self.log = world, io.StringIO()
         self.app = create_app(world.store, CONFIG, Log(self.log))
-        self.pages = ["/", "/populations", "/populations/people", "/metrics", "/healthz", "/readyz"]
-        self.pages += ["/v1/populations/people/ledger", "/v1/placements"]
+        self.pages = ["/", "/populations", "/populations/users", "/metrics", "/healthz", "/readyz"]
+        self.pages += ["/v1/populations/users/ledger", "/v1/placements"]
         names = [row.name for row in world.store.placements()]
         self.pages += [f"/v1/placements/{name}{each}" for name in names for each in EACH]
         self.pages += [f"/placements/{name}" for name in names]
@@ -66,7 +66,7 @@ class Onlooker:
         lines = map(json.loads, self.log.getvalue().splitlines())
         result["log"] = str([{key: said for key, said in line.items() if key != "at"} for line in lines])
         public = Public(self.world.store)  # of somebody who looks for the first time
-        result["new"] = str([vars(view) for view in public.placements()]).replace(str(ITEMS), "")
+        result["new"] = str([vars(view) for view in public.state().placements]).replace(str(ITEMS), "")
         return {page: _without_keys(said) for page, said in result.items()}
 
     async def page(self, path: str) -> str:
@@ -78,7 +78,7 @@ class Onlooker:
         async def send(message: dict[str, Any]) -> None:
             body.append(message.get("body", b"%d" % message.get("status", 0)))
 
-        key = KEYS["operate"].encode()
+        key = KEYS["admin"].encode()
         headers = [(b"authorization", b"Bearer " + key), (b"cookie", b'diminuendo-key="' + key + b'"')]
         scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "root_path": ""}
         await self.app(scope | {"headers": headers, "scheme": "http", "server": ("here", 80)}, receive, send)
@@ -158,8 +158,8 @@ def test_nobody_sees_how_much_of_its_allowance_a_release_took(
     views = [seen(tmp_path / str(at), PLACES[kind], when, monkeypatch) for at, when in enumerate(plans)]
     assert apart(*views) == ""
     last = views[0][-1]
-    assert json.loads(last["/v1/placements/place/releases"].removeprefix("200"))["releases"][2:]
-    assert json.loads(last["/v1/populations/people/ledger"].removeprefix("200"))["lines"][3:]
+    assert json.loads(last["/v1/placements/place/versions"].removeprefix("200"))["versions"][2:]
+    assert json.loads(last["/v1/populations/users/ledger"].removeprefix("200"))["lines"][3:]
 
 
 # Faults that are found.
@@ -217,7 +217,7 @@ FAULTS: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (leases_are_gone_with_what_was_published, "totals"),
     (front_ends_tell_of_menus_to_come, "totals"),
     (leases_go_on_until_the_trainer_knows, "totals"),
-    (rounds_are_allowed_at_once, "busy"),
+    (rounds_are_allowed_at_once, "unavailable"),
     (one_placement_after_the_other, "two"),
 ]
 

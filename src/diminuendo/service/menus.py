@@ -44,6 +44,7 @@ def public_menu(learner: Learner, version: int, **more: Any) -> PublicMenu:
         "end": menu.end,
         "lists": lists,
         "remembers_from": policy.remembers_from,
+        "guarantee": learner.guarantee.as_json() | {"learner": learner.name},
         "signal": "" if learner.health == NOT_AVAILABLE else learner.health.state,
     }
     match menu:

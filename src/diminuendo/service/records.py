@@ -5,7 +5,7 @@ Front ends import this and nothing that is compiled, so that they start fast and
 
 from __future__ import annotations
 
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from msgspec import MsgspecError, Struct, field
 from msgspec.json import decode
@@ -77,15 +77,6 @@ class PlacementSpec(Struct, frozen=True, forbid_unknown_fields=True):
         return self.private_contexts or self.exclusions
 
 
-class PlanQuestion(Struct, frozen=True, omit_defaults=True):
-    """What a placement of these facts promises, and whether its population, if given, can pay for it and its others."""
-
-    spec: PlacementSpec
-    name: str = "planned"
-    population: PopulationSpec | None = None
-    others: dict[str, PlacementSpec] = {}
-
-
 class HeardNote(Struct, frozen=True):
     """How many answered, about: published with noise (trainer/heard.py)."""
 
@@ -150,6 +141,8 @@ class PublicMenu(Struct, frozen=True, omit_defaults=True):
     """What was spent up to that head, and the population's budget, as epsilons."""
     heard: HeardNote | None = None
     """How many answered, about, where that is published."""
+    guarantee: dict[str, Any] = {}
+    """What the learner guarantees (`Guarantee.as_json`), with the learner's name."""
     signal: str = ""
     """Whether what was published up to that head shows that anybody answers in time; "" where no rewards are."""
     seal: str = ""
@@ -205,8 +198,8 @@ class Said(Struct, frozen=True, array_like=True):
     """One answer as it is sealed: what was shown, and what she said to it, checked at the door."""
 
     shown: Shown
-    wants: dict[int, float] | None = None
-    """With full feedback: how much she wants which items, from 0 to 1."""
+    ratings: dict[int, float] | None = None
+    """With full feedback: ratings from 0 to 1, by item."""
     reward: float | None = None
     click: int | None = field(default=None)
     """The slot that was clicked first; None where nothing was."""

@@ -45,7 +45,7 @@ class Taken:
         self.next = lease.first
         self.until = asked + (lease.expires_at - lease.at)
         """By this process's clock, which began to count before the store's did."""
-        self.answer_before = datetime.fromtimestamp(lease.expires_at + deadline, UTC).isoformat(
+        self.feedback_until = datetime.fromtimestamp(lease.expires_at + deadline, UTC).isoformat(
             timespec="milliseconds"
         )
         self.waiting = 0
@@ -136,7 +136,7 @@ class Rounds:
         finally:
             self._waiting -= wanted
 
-    def answer_before(self, number: int) -> str | None:
+    def feedback_until(self, number: int) -> str | None:
         """Until when an answer counts to a round that was shown before, or a little earlier; None: not known here.
 
         Leases are handed out in the order of rounds and of time, and all last equally long. So where the round's own
@@ -218,7 +218,7 @@ class Rounds:
             return False
         if count and lease is not None and chooser is not None:
             self._ahead = Taken(lease, chooser, asked, self._deadline)
-            self._deadlines.append((lease.first, self._ahead.answer_before))
+            self._deadlines.append((lease.first, self._ahead.feedback_until))
             self.leases += 1
         return count == 0 or self._ahead is not None
 

@@ -36,12 +36,20 @@ from diminuendo.service.store.given import AT_ONCE, check_lease, is_answer, is_n
 from diminuendo.service.store.led import Led, next_epoch
 from diminuendo.service.store.postgres.publishing import forget, last_version, publish
 from diminuendo.service.store.postgres.schema import FRONT_ENDS
-from diminuendo.service.store.postgres.server import BEGIN, Db, PostgresServer, shown
+from diminuendo.service.store.postgres.server import BEGIN, Db, NoTables, PostgresServer, shown
 
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
 
-__all__ = ["PostgresStore", "shown"]
+__all__ = ["PostgresStore", "find_postgres", "shown"]
+
+
+def find_postgres(address: str) -> PostgresStore | None:
+    """The store in the database of that address, or None if it has no tables of ours yet. Nothing is created."""
+    try:
+        return PostgresStore(address, make=False)
+    except NoTables:
+        return None
 
 
 class PostgresStore:
@@ -49,8 +57,8 @@ class PostgresStore:
 
     __getstate__ = refuse_copies
 
-    def __init__(self, address: str) -> None:
-        self._server = PostgresServer(address)
+    def __init__(self, address: str, *, make: bool = True) -> None:
+        self._server = PostgresServer(address, make=make)
         self._latest, self._lock = 0.0, threading.Lock()
 
     def __repr__(self) -> str:
