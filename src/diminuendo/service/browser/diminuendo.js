@@ -6,8 +6,8 @@
 //
 // `decide` and `feedback` are addresses of your own server. It adds its key (and `user_id` where `max_rounds_per_user`
 // is more than 1), and passes body and Idempotency-Key on to /v1/placements/home/decisions and /v1/feedback. A menu with
-// one slate, or one per context, is shown at once, and a token fetched meanwhile; if the menu has changed, only ratings
-// count. Otherwise `choose` waits for the service, and shows a fallback slate if that is away.
+// one slate, or one per context, is shown at once, a token fetched meanwhile; if the menu has changed, only ratings
+// count. Otherwise `choose` waits for the service; a fallback slate is shown if that is away.
 "use strict";
 const Diminuendo = {
   async open({menu, decide, feedback, every = 30}) {
@@ -23,7 +23,7 @@ const Diminuendo = {
     await fetchMenu();
     if (!now) throw new Error("There is no menu at " + menu);
     const timer = setInterval(() => fetchMenu().catch(() => 0), every * 1000);
-    // The context ID: one digit per feature, the last feature last; 0 is unknown.
+    // The context ID: one digit per feature; 0 is unknown.
     const contextId = context => now.columns.reduce((sum, [name, values]) => {
       const at = values.indexOf(String(context[name])), other = values.indexOf("other");
       return sum * (values.length + 1) + (context[name] == null ? 0 : (at < 0 ? other : at) + 1);
