@@ -211,7 +211,7 @@ def test_health_follows_heartbeats(shop: FakeStore) -> None:
     for shop.clock in (was + 5, was + 30, was + 90):
         states.append([one.state for one in public.state().health])
     shop.clock = was
-    assert states == [["well"] * 2, ["delay"] * 2, ["away"] * 2]
+    assert states == [["healthy"] * 2, ["late"] * 2, ["away"] * 2]
 
 
 def test_processes_of_the_last_hour_are_listed(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_processes_of_the_last_hour_are_listed(tmp_path: Path) -> None:
     store.beat("population users", "stopped: why")
     result = Public(store).state().health
     assert [(one.name, one.state) for one in result if one.name != "front-a-0"] == [
-        ("trainer-b-0", "well"), ("trainer-c-0", "well"),
+        ("trainer-b-0", "healthy"), ("trainer-c-0", "healthy"),
     ]  # fmt: skip
     page = str(overview(Public(store)))
     assert "2 of 2 healthy" in page

@@ -103,7 +103,10 @@ def _card(view: PlacementView, account: Account, now: float) -> Html:
     if since is not None and menu is not None and menu.kind != "random":
         shown = max(0, view.impressions - since.first)
         facts += [
-            ("Shown for", fill("{:,}<small>impressions, {}</small>", shown, span(now - since.effective_at))),
+            (
+                "Shown for",
+                fill("{}<small>{}</small>", span(now - since.effective_at), count(shown, "impression")),
+            ),
             ("Menu", fill("{}<small>{}</small>", menu.version, when(view.history[-1].effective_at, now))),
         ]
     if menu is not None and menu.signal:

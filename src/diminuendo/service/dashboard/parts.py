@@ -19,7 +19,7 @@ MOST_MENUS = 60
 WIDE, VERY_WIDE = 9.0, 24.0
 """Percent of the timeline from which a name is written into its bar: on a large screen, on a phone."""
 
-STATES = {"well": "healthy", "delay": "delay", "away": "no heartbeat"}
+STATES = {"healthy": "healthy", "late": "late", "away": "no heartbeat"}
 """The state of a process, in words."""
 
 
@@ -138,7 +138,7 @@ def _health(state: State) -> Html:
     else:
         of_it, age = (trainers[0].state, trainers[0].age) if trainers else ("away", None)
         result = [_dot(of_it, "Trainer", "no heartbeat yet" if age is None else STATES[of_it])]
-    result.append(_dot("well", "Store", "reachable"))
+    result.append(_dot("healthy", "Store", "reachable"))
     if fronts:
         result.append(_several("Front ends", fronts))
     if held := [name for name in state.stopped if not is_closed(name)]:
@@ -147,9 +147,9 @@ def _health(state: State) -> Html:
 
 
 def _several(who: str, those: Sequence[Health]) -> Html:
-    well = sum(one.state == "well" for one in those)
-    state = "well" if well == len(those) else "delay" if well else "away"
-    return _dot(state, who, f"{well} of {len(those)} healthy")
+    healthy = sum(one.state == "healthy" for one in those)
+    state = "healthy" if healthy == len(those) else "late" if healthy else "away"
+    return _dot(state, who, f"{healthy} of {len(those)} healthy")
 
 
 def _dot(state: str, who: str, text: str) -> Html:

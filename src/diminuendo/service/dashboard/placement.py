@@ -59,8 +59,8 @@ def _now(view: PlacementView, now: float) -> Html:
         facts += [
             (
                 "Shown for",
-                f"{max(0, view.impressions - since.first):,}",
-                fill("impressions, since {}", when(since.effective_at, now)),
+                span(now - since.effective_at),
+                count(max(0, view.impressions - since.first), "impression"),
             ),
             ("Menu", view.menu.version, fill("{}", when(view.history[-1].effective_at, now))),
         ]

@@ -21,7 +21,7 @@ from diminuendo.service.store import NO_BEAT, STORED_WITHIN, Beat, EventRow, Lea
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
 
-WELL, DELAY, GONE = 15.0, 60.0, 3600.0
+HEALTHY, LATE, GONE = 15.0, 60.0, 3600.0
 """Seconds since a heartbeat: healthy until the first, late until the second, forgotten after the third."""
 POINTS = 400
 """Points of the chart of impressions, about."""
@@ -223,10 +223,10 @@ class Health:
 
     @property
     def state(self) -> str:
-        """`well`, `delay` or `away`."""
-        if self.age is None or self.age > DELAY + self.busy:
+        """`healthy`, `late` or `away`."""
+        if self.age is None or self.age > LATE + self.busy:
             return "away"
-        return "well" if self.age <= WELL + self.busy else "delay"
+        return "healthy" if self.age <= HEALTHY + self.busy else "late"
 
 
 @dataclass(frozen=True)
