@@ -66,7 +66,7 @@ class OsmPolicy(MenuPolicy):
         self.show(SlatesFromPoint, point_ends(point, self.frame.slots), end=end)
 
     def due(self) -> bool:
-        return self.total.batch < self.total.schedule.closed_by(self.frame.settled)
+        return self.total.batch < self.total.schedule.closed_by(self.frame.closed)
 
     def release(self) -> None:  # all that is published: the sum, with noise in `osm-dp`
         sums = self.total.release(self.frame.secret)

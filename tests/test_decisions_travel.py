@@ -15,7 +15,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.evaluate import Log
 from diminuendo.objectives import NoisyOr
 from diminuendo.randomness.sources import incarnation_of
-from diminuendo.types import LARGEST_INCARNATION, LARGEST_KEPT, Ticket, sound
+from diminuendo.types import LARGEST_INCARNATION, LARGEST_KEPT, DecisionId, sound
 
 N_ITEMS, SLOTS = 12, 3
 WIDE = 2**62 + 1
@@ -169,7 +169,7 @@ def test_a_malformed_decision_is_refused_at_the_door(wrong: dict[str, Any]) -> N
         with pytest.raises(InvalidInput, match="of a decision"):
             door()
     with pytest.raises(InvalidInput, match="of a decision"):
-        learner.observe(Ticket(wrong.get("round", 1.5), wrong.get("incarnation", 0)), 1)
+        learner.observe(DecisionId(wrong.get("round", 1.5), wrong.get("incarnation", 0)), 1)
     assert learned(learner, decision, 1)
 
 
@@ -218,7 +218,7 @@ def test_a_ticket_that_came_too_late_looks_like_any_other() -> None:
         learner.choose()
     before = learner.snapshot()
     for click in (None, SLOTS - 1):
-        learner.observe(first.ticket, click)
-    learner.observe_many([first.ticket, first], [0, 0])
+        learner.observe(first.id, click)
+    learner.observe_many([first.id, first], [0, 0])
     assert learner.snapshot() == before
     assert learner.unmatched_responses == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 import runpy
@@ -171,6 +172,25 @@ def test_docstring_examples(name: str) -> None:
     module = importlib.import_module(name)
     assert doctest.testmod(module).failed == 0
     assert module.__doc__, "every module says what it is"
+
+
+def documented(obj: object) -> list[str]:
+    """The names in the section `Parameters` of a docstring."""
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-{3,}|\Z)", inspect.getdoc(obj) or "", flags=re.S | re.M
+    )
+    heads = [] if section is None else re.findall(r"^(\S[^\n]*)$", section[1], flags=re.M)
+    return [name.strip(" *") for head in heads for name in head.split(" : ")[0].split(",")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_documented_parameters_exist(name: str) -> None:
+    module = importlib.import_module(name)
+    own = [obj for obj in vars(module).values() if getattr(obj, "__module__", None) == name]
+    own += [member for obj in own if inspect.isclass(obj) for member in vars(obj).values()]
+    for obj in own:
+        if (inspect.isfunction(obj) or inspect.isclass(obj)) and (names := documented(obj)):
+            assert set(names) <= set(inspect.signature(obj).parameters), obj
 
 
 def test_the_package_example() -> None:

@@ -30,7 +30,6 @@ from diminuendo.objectives import BestMatch
 from diminuendo.plan.planner import candidate
 from diminuendo.simulate import simulate
 from diminuendo.simulate.report.page import _who
-from diminuendo.simulate.report.text import command
 from diminuendo.simulate.task import Run, StreamSlice
 from diminuendo.streams.builtin import from_rows
 from diminuendo.types import NEVER
@@ -274,7 +273,6 @@ def test_kept_runs_are_those_of_the_source_that_made_them(folder: Path, popular:
 def test_the_report_says_where_it_comes_from(folder: Path, popular: Any) -> None:
     users = dim.open_stream("taste-groups")[:40]
     result = simulate(users, slots=2, learners=["popular"], seeds=1, time_limit=1)
-    assert command(result).endswith(f"--plugin {folder / 'popular.py'}")
     assert "from the plugin popular, whose author answers for it" in _who(result.results[0])
 
 

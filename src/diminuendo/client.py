@@ -76,7 +76,7 @@ class Client:
         API key.
     timeout : float, default 10.0
         Seconds for one try.
-    retry_timeout : float, default 60.0
+    retry_for : float, default 60.0
         Seconds for which requests are retried.
     pause : float, default 0.05
         Seconds for which feedback is gathered into one request.
@@ -119,7 +119,7 @@ class Client:
         key: str = "",
         *,
         timeout: float = 10.0,
-        retry_timeout: float = 60.0,
+        retry_for: float = 60.0,
         pause: float = 0.05,
         decision_timeout: float = 1.0,
     ) -> None:
@@ -128,7 +128,7 @@ class Client:
             raise InvalidInput("A service has an address such as http://127.0.0.1:8080.")
         self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
         self._prefix, self._key = parts.path.rstrip("/"), key
-        self._timeout, self._retry_timeout, self._pause = timeout, retry_timeout, pause
+        self._timeout, self._retry_for, self._pause = timeout, retry_for, pause
         self._decision_timeout = decision_timeout
         self._idle: deque[tuple[float, http.client.HTTPConnection]] = (
             deque()
@@ -213,19 +213,19 @@ class Client:
         Raises
         ------
         ServiceUnreachable
-            After `retry_timeout`.
+            After `retry_for`.
         ServiceRefused
             If the service refuses; always if `max_rounds_per_user` is more than 1, as each decision must name its user
             then.
         """
-        return self._decisions(placement, {"count": count}, self._retry_timeout, named=False)
+        return self._decisions(placement, {"count": count}, self._retry_for, named=False)
 
     def _decisions(
-        self, placement: str, body: dict[str, Any], retry_timeout: float, *, named: bool
+        self, placement: str, body: dict[str, Any], retry_for: float, *, named: bool
     ) -> list[Shown]:
         path = f"/v1/placements/{urllib.parse.quote(placement, safe='')}/decisions"
         key = str(uuid.uuid4()) if named else None
-        reply = json.loads(self._request(path, _encoded(body), retry_timeout, key=key))
+        reply = json.loads(self._request(path, _encoded(body), retry_for, key=key))
         several = reply.get("decisions", [reply])
         return [_shown(one) for one in several]
 
@@ -293,11 +293,11 @@ class Client:
         Raises
         ------
         ServiceUnreachable
-            After `retry_timeout`.
+            After `retry_for`.
         ServiceRefused
             If the service refuses the token.
         """
-        self._request("/v1/erasures", _encoded({"token": token}), self._retry_timeout)
+        self._request("/v1/erasures", _encoded({"token": token}), self._retry_for)
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until all feedback so far is acknowledged.
@@ -305,7 +305,7 @@ class Client:
         Parameters
         ----------
         timeout : float, optional
-            Seconds. By default `retry_timeout`.
+            Seconds. By default `retry_for`.
 
         Raises
         ------
@@ -317,7 +317,7 @@ class Client:
         with self._changed:
             self._changed.wait_for(
                 lambda: not self._waiting and not self._sending,
-                self._retry_timeout if timeout is None else timeout,
+                self._retry_for if timeout is None else timeout,
             )
             waiting = len(self._waiting) + self._sending
             refused, lost = self.refused - self._reported[0], self.lost - self._reported[1]
@@ -341,7 +341,7 @@ class Client:
         Parameters
         ----------
         timeout : float, optional
-            Seconds. By default `retry_timeout`.
+            Seconds. By default `retry_for`.
 
         Raises
         ------
@@ -388,7 +388,7 @@ class Client:
     def _send_group(self, group: list[bytes]) -> None:
         many, why = 0, ""
         try:
-            status, content = self._tried("/v1/feedback", b"[" + b",".join(group) + b"]", self._retry_timeout)
+            status, content = self._tried("/v1/feedback", b"[" + b",".join(group) + b"]", self._retry_for)
             if status >= 300:
                 rows, why = _refusal(status, content)
                 many = min(rows, len(group)) or len(group)
@@ -408,14 +408,14 @@ class Client:
 
     # One request, with retries.
 
-    def _request(self, path: str, text: bytes, retry_timeout: float, *, key: str | None = None) -> bytes:
-        status, content = self._tried(path, text, retry_timeout, key=key)
+    def _request(self, path: str, text: bytes, retry_for: float, *, key: str | None = None) -> bytes:
+        status, content = self._tried(path, text, retry_for, key=key)
         if status >= 300:
             raise ServiceRefused(_refusal(status, content)[1])
         return content
 
     def _tried(
-        self, path: str, text: bytes, retry_timeout: float, *, key: str | None = None
+        self, path: str, text: bytes, retry_for: float, *, key: str | None = None
     ) -> tuple[int, bytes]:
         headers = {"Content-Type": "application/json"}
         if self._key:
@@ -423,7 +423,7 @@ class Client:
         if key is not None:
             headers["Idempotency-Key"] = key
         padded = text + b" " * (-len(text) % PADDED)
-        until, wait = time.monotonic() + retry_timeout, FIRST_WAIT
+        until, wait = time.monotonic() + retry_for, FIRST_WAIT
         while True:
             left = max(min(self._timeout, until - time.monotonic()), 1e-3)
             try:

@@ -44,10 +44,6 @@ class WrongFeedback(DiminuendoError, TypeError):
     """`observe` was given a kind of feedback that this learner does not read."""
 
 
-class UserCodeStopped(DiminuendoError, RuntimeError):
-    """The code of a user raised what is no Exception, such as SystemExit; whatever learner asked it is broken."""
-
-
 class UnknownEvent(DiminuendoError, ValueError):
     """A privacy cost that an accountant has no rule for; it is refused rather than guessed."""
 

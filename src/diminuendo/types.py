@@ -107,10 +107,10 @@ class Objective(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ticket:
+class DecisionId:
     """Names a decision without its slate: the round, and the incarnation of the learner. Public.
 
-    `Decision.ticket` and `Tokens.read` return it; `observe` takes it in place of a decision.
+    `Decision.id` and `Tokens.read` return it; `observe` takes it in place of a decision.
 
     Attributes
     ----------
@@ -172,9 +172,9 @@ class Decision:
     empty: tuple[int, ...] = field(default=(), repr=False)
 
     @property
-    def ticket(self) -> Ticket:
+    def id(self) -> DecisionId:
         """Its round and its incarnation: enough to report feedback with, and public whatever the slate reveals."""
-        return Ticket(self.round, self.incarnation)
+        return DecisionId(self.round, self.incarnation)
 
     def to_json(self) -> str:
         """Return the decision as JSON text that `from_json` reads, also after JavaScript has.

@@ -83,10 +83,10 @@ def test_whoever_takes_contexts_or_exclusions_is_tried_with_them() -> None:
     for name, entry in LEARNERS.items():
         ways = {subject.partition(", ")[2] for subject in tried if subject.partition(", ")[0] == name}
         if name in names:
-            wanted = {""} | ({"contexts", "private contexts"} if entry.takes_contexts else set())
-            wanted |= {"exclusions", "private, exclusions"} if entry.takes_exclusions else set()
-            wanted |= {"retention"} if entry.takes_retention else set()
-            wanted |= {"sample"} if entry.takes_sample else set()
+            wanted = {""} | ({"contexts", "private contexts"} if entry.takes("contexts") else set())
+            wanted |= {"exclusions", "private, exclusions"} if entry.takes("exclusions") else set()
+            wanted |= {"retention"} if entry.takes("retention") else set()
+            wanted |= {"sample"} if entry.takes("sample") else set()
             assert ways == wanted
     for name, (promise, subject) in tried.items():
         assert ("with its context" in promise) == ("private" in name), name

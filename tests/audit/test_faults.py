@@ -53,7 +53,7 @@ SAID_ALREADY = (
     "weights from what users said (overlap-greedy)",
     "an around and a chain under one number (overlap-greedy)",
     "two chains (overlap-greedy)",
-    "stand-ins by public coins (overlap-greedy)",
+    "backfill by public coins (overlap-greedy)",
     "slates decided by data (slate-totals)",
     "duplicates counted (slate-clicks)",
     "answers counted twice (fi-dp)",

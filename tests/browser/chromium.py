@@ -41,7 +41,7 @@ os.dup2(int(sys.argv[2]), 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
 """The browser reads from 3 and writes to 4."""
-FEEDBACK_WINDOW = 60.0
+TIMEOUT = 60.0
 """Seconds for one answer; the machine may be busy."""
 
 
@@ -119,7 +119,7 @@ class Browser:
         return [json.dumps(event["params"]) for event in self.events if event.get("method") in methods]
 
     def _next(self) -> dict[str, Any]:
-        until = time.monotonic() + FEEDBACK_WINDOW
+        until = time.monotonic() + TIMEOUT
         while b"\0" not in self._rest:
             ready, _, _ = select.select([self._back], [], [], max(0.0, until - time.monotonic()))
             assert ready, "the browser does not answer"

@@ -13,7 +13,6 @@ from matplotlib.image import imread
 from diminuendo.simulate import Sweep
 from diminuendo.simulate.report import write_report
 from diminuendo.simulate.today import Today
-from diminuendo.streams.per_day import PerDay
 from diminuendo.types import Floats
 from tests.browser.chromium import HOW_TO_GET_IT, Browser, browser, find
 from tests.simulate.specimens import small, tiny
@@ -37,8 +36,8 @@ INK = 0.005
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    a_day = replace(tiny(), today=Today((0, 1), 0.2), per_day=PerDay(5_000, "sales"))
-    return write_report(Sweep([small(), a_day]), tmp_path_factory.mktemp("report"))
+    with_today = replace(tiny(), today=Today((0, 1), 0.2))
+    return write_report(Sweep([small(), with_today]), tmp_path_factory.mktemp("report"))
 
 
 @pytest.fixture(scope="module")

@@ -164,24 +164,3 @@ def test_what_the_file_system_says_is_said_in_words(tmp_path: Path) -> None:
         "There is no permission for /root."
     )
     assert sentence(OSError("as it is")) == "as it is"
-
-
-def test_ctrl_c_while_loading_is_one_word() -> None:
-    program = """
-import os, signal
-from diminuendo.cli import loading
-signal.signal(signal.SIGINT, signal.default_int_handler)
-with loading():
-    pass
-try:
-    os.kill(os.getpid(), signal.SIGINT)
-except KeyboardInterrupt:
-    print("as ever")
-with loading():
-    try:
-        os.kill(os.getpid(), signal.SIGINT)
-    except BaseException:
-        print("caught by whoever is being imported")
-"""
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "as ever\n", "Interrupted.\n")

@@ -22,7 +22,7 @@ from diminuendo import (
     restore,
 )
 from diminuendo.contract.case import N_ITEMS, SLOTS, USERS, Case
-from diminuendo.errors import DiminuendoError, InvalidInput, OutOfRange, UserCodeStopped, WrongFeedback
+from diminuendo.errors import DiminuendoError, InvalidInput, OutOfRange, WrongFeedback
 from diminuendo.learners.base.contribution_bound import silenced
 from diminuendo.learners.base.entry import AnyEntry
 from diminuendo.learners.base.feedback import Anything, simulate_feedback
@@ -154,7 +154,10 @@ def test_observe_does_not_tell_whether_a_guessed_slate_is_that_of_another_user(c
 def forgotten(learner: Learner) -> bool:
     frame = learner.policy.frame
     return (
-        frame.coming is NOBODY and frame.excluding is NONE and frame.heard is None and frame.sampled is None
+        frame.coming is NOBODY
+        and frame.excluding is NONE
+        and frame.response_mask is None
+        and frame.sampled is None
     )
 
 
@@ -254,15 +257,15 @@ def test_a_user_moves_one_round_whenever_it_is_told_that_the_others_do_not_count
                 with pytest.raises(InvalidInput, match="came"):
                     door.answered(numbers, rows[:3], None, said)
             else:  # of others it is known already
-                door.came(4, counts[4:])
+                door.record_arrivals(4, counts[4:])
                 before = learner.policy.frame.decisions.waiting.copy()
                 door.answered(numbers, rows[:3], None, said)
                 assert (learner.policy.frame.decisions.waiting == before).all()
-        door.came(0, counts)
+        door.record_arrivals(0, counts)
         door.answered(numbers, rows[:3], None, said)
         result.append(learner.snapshot())
     learner, door, rows = away(case)
-    door.came(0, [True, False, False, *[True] * (len(rows) - 3)])
+    door.record_arrivals(0, [True, False, False, *[True] * (len(rows) - 3)])
     alone: Any = USERS[np.array([1])] if bulk else [told(case, rows, 0)]
     door.answered(np.arange(1), rows[:1], None, alone)
     rest = learner.snapshot()
@@ -279,20 +282,20 @@ def contents(snapshot: bytes) -> dict[str, bytes]:
 def test_attendance_is_told_once_and_survives_a_restart(case: Case) -> None:
     learner, door, rows = away(case)
     counts = [True, False, *[True] * (len(rows) - 2)]
-    door.came(0, counts[:2])
+    door.record_arrivals(0, counts[:2])
     door.answered([0], rows[:1], None, [told(case, rows, 0)])
     again = restore(learner.snapshot(), rng=SeededSource(4))
     for each in (learner, again):
         other = RemoteRounds(each)
         before = each.snapshot()
-        other.came(0, counts[:2])
+        other.record_arrivals(0, counts[:2])
         assert each.snapshot() == before, "said again"
         for flipped in ([False, False], [True, True]):
             with pytest.raises(InvalidInput, match="said before, and otherwise"):
-                other.came(0, flipped)
+                other.record_arrivals(0, flipped)
         other.answered([0, 1, 2], rows[:3], None, [told(case, rows, number) for number in range(3)])
         assert each.snapshot() == before, "answered, does not count, nobody came yet"
-        other.came(2, counts[2:])
+        other.record_arrivals(2, counts[2:])
         other.answered([2], rows[2:3], None, [told(case, rows, 2)])
         assert each.snapshot() != before
     assert learner.snapshot() == again.snapshot()
@@ -355,7 +358,7 @@ def test_an_unreadable_user_is_nothing_remote_rounds(case: Case, what: str) -> N
     result = []
     for attacked in (True, False):
         learner, door, rows = away(case)
-        door.came(0, [True] * len(rows))
+        door.record_arrivals(0, [True] * len(rows))
         before = learner.snapshot()
         if attacked:
             door.answered([0], rows[:1], None, [UNREADABLE[what]()])
@@ -401,7 +404,7 @@ def test_an_unreadable_table_is_refused_before_a_round(case: Case, what: str) ->
 @pytest.mark.parametrize("case", [case for case in menus() if case.feedback == "full"], ids=repr)
 def test_an_unreadable_table_is_refused_remote_rounds(case: Case, what: str) -> None:
     _, door, rows = away(case)
-    door.came(0, [True] * len(rows))
+    door.record_arrivals(0, [True] * len(rows))
     users = hurt(what)
     if what != "fewer rows than users":
         with pytest.raises(InvalidInput, match="does not hold"):
@@ -468,90 +471,6 @@ def test_a_private_context_that_raises_is_a_missing_one(case: Case, error: Excep
             learner.observe(decision, simulate_feedback(USERS, t, decision.slate, case.feedback))
     assert slates[0] == slates[1] == slates[2]
     assert learners[0].snapshot() == learners[1].snapshot() == learners[2].snapshot()
-
-
-ENDS = [KeyboardInterrupt("telling"), SystemExit("telling"), GeneratorExit("telling")]
-
-
-def unusable(learner: Learner, case: Case, kept: bytes) -> None:
-    """It says so at every door; restored from its snapshot it goes on."""
-    for door in (learner.choose, partial(learner.choose_many, 2), learner.release, learner.snapshot):
-        with pytest.raises(InvalidInput, match=r"restore\(\)"):
-            door()
-    again = restore(kept, rng=SeededSource(5))
-    decision = again.choose()
-    again.observe(decision, simulate_feedback(USERS, 1, decision.slate, case.feedback))
-
-
-def ended(door: Callable[[], Any]) -> None:
-    with pytest.raises(UserCodeStopped, match=r"restore\(\)") as result:
-        door()
-    error: BaseException | None = result.value
-    while error is not None:
-        assert "telling" not in repr(error)
-        error = error.__cause__ or error.__context__
-
-
-@pytest.mark.parametrize("error", ENDS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("case", having("contexts"), ids=repr)
-def test_a_context_that_ends_programs_breaks_the_learner(case: Case, error: BaseException) -> None:
-    raising: list[Any] = [RaisingMapping(error), Raising(error), [Raising(error)]]
-    for context in raising:
-        learner = made(case.kind, case.feedback, contexts=GROUPS)
-        learner.choose(context="a")
-        kept = learner.snapshot()
-        ended(partial(learner.choose, context=context))
-        unusable(learner, case, kept)
-
-
-@pytest.mark.parametrize("error", ENDS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("case", having("exclusions"), ids=repr)
-def test_exclusions_that_end_programs_break_the_learner(case: Case, error: BaseException) -> None:
-    learner = made(case.kind, case.feedback, exclusions=True)
-    learner.choose(exclude=Raising(RuntimeError("telling")))  # what raises an Exception excludes nothing
-    kept = learner.snapshot()
-    ended(partial(learner.choose, exclude=Raising(error)))
-    unusable(learner, case, kept)
-
-
-@pytest.mark.parametrize("error", ENDS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("case", full(), ids=repr)
-def test_feedback_that_ends_programs_breaks_the_learner(case: Case, error: BaseException) -> None:
-    for many in (False, True):
-        learner = made(case.kind, case.feedback)
-        decision = learner.choose()
-        kept = learner.snapshot()
-        for _ in range(ROUNDS - 1):  # some ask only those who are explored, or at the next release
-            said = Raising(error)
-            try:
-                shown = learner.choose()
-                learner.observe_many([shown], [said]) if many else learner.observe(shown, said)
-            except UserCodeStopped:
-                break
-        else:
-            pytest.fail("nobody was asked")
-        with pytest.raises(InvalidInput, match=r"restore\(\)"):
-            learner.observe(decision, REAL)
-        with pytest.raises(InvalidInput, match=r"restore\(\)"):
-            learner.choose()
-        again = restore(kept, rng=SeededSource(5)) if case.kind.private else case.fresh()
-        again.observe(again.choose(), REAL)
-
-
-@pytest.mark.parametrize("error", ENDS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("case", [case for case in menus() if case.feedback == "full"], ids=repr)
-def test_feedback_that_ends_programs_breaks_the_learner_remote_rounds(
-    case: Case, error: BaseException
-) -> None:
-    learner, door, rows = away(case)
-    door.came(0, [True] * len(rows))
-    kept = learner.snapshot()
-    said = Raising(error)
-    learner.policy.reader = type("Reader", (), {"kinds": frozenset({"full"}), "__call__": said._raise})()
-    ended(lambda: door.answered([0], rows[:1], None, [said]))
-    with pytest.raises(InvalidInput, match=r"restore\(\)"):
-        door.answered([1], rows[1:2], None, [REAL])
-    unusable(learner, case, kept)
 
 
 def test_wrong_feedback_is_no_end() -> None:

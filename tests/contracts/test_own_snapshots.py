@@ -34,7 +34,7 @@ PRIVATE = [
 @pytest.mark.parametrize("epsilon", [0.001, 0.01, 0.1, 1.0, 10.0])
 @pytest.mark.parametrize("case", PRIVATE)
 def test_own_snapshots_are_restored_and_go_on_alike(case: Case, epsilon: float, world: str) -> None:
-    if "contexts" in WORLDS[world] and not case.kind.takes_contexts:
+    if "contexts" in WORLDS[world] and not case.kind.takes("contexts"):
         return
     for seed in range(5):
         with warnings.catch_warnings():

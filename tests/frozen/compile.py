@@ -57,7 +57,6 @@ def ask(name: str) -> None:
         summed.move(0, summed.gains())
         summed.add(1)
         summed.value()
-        summed.gain(2)
         summed.ceiling(np.full(n_items, 0.5))
 
 

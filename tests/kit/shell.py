@@ -20,7 +20,7 @@ from typing import Self
 
 PORT = ":8080"
 """Where servers on pages listen; in tests on a port that is free."""
-FEEDBACK_WINDOW = 180.0
+TIMEOUT = 180.0
 """Seconds for one command; kernels may have to be compiled, and the machine may be busy."""
 
 
@@ -69,12 +69,12 @@ class Shell:
         assert self._bash.stdout is not None
         self._bash.stdin.write(f"{{ {command}\n}} 2>{self._errors}; printf '\\n{mark}%d\\n' $?\n")
         self._bash.stdin.flush()
-        watch, printed = Timer(FEEDBACK_WINDOW, self._bash.kill), ""
+        watch, printed = Timer(TIMEOUT, self._bash.kill), ""
         watch.start()
         try:
             while mark not in printed:
                 line = self._bash.stdout.readline()
-                assert line, f"The shell ended, or {command} took longer than {FEEDBACK_WINDOW:g} s."
+                assert line, f"The shell ended, or {command} took longer than {TIMEOUT:g} s."
                 printed += line
         finally:
             watch.cancel()

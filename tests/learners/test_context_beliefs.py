@@ -191,7 +191,7 @@ def test_a_segment_that_seems_empty_is_of_one_user() -> None:
 def test_published_counts_are_all_that_is_known_of_private_contexts() -> None:
     contexts = Contexts(group=3, coin=2, private=True)
     counts = TypeCounts(contexts, 4)
-    counts.came(0, np.arange(contexts.n_types))
+    counts.record_arrivals(0, np.arange(contexts.n_types))
     arrays: Any = counts.arrays
     assert not any(part.any() for part in arrays)
     counts.publish(0, np.array([0.5, 0.3, 0.1]), 0.1)

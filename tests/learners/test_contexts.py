@@ -373,7 +373,7 @@ def test_doors() -> None:
     assert [decision.round for decision in decisions] == [2, 3, 4]
     setting = Setting(4, 2, 30, "full", 1.0, 1e-6, contexts=Contexts(group=2))
     for entry in LEARNERS.values():
-        if "full" in entry.reads and not entry.takes_contexts:
+        if "full" in entry.reads and not entry.takes("contexts"):
             with pytest.raises(InvalidInput, match="whatever is known"):
                 entry.for_setting(setting)
     assert LEARNERS["overlap-greedy"].for_setting(setting).contexts == setting.contexts

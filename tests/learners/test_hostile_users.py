@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -12,10 +11,9 @@ import pytest
 
 from diminuendo import LEARNERS, Learner, Oracle, SeededSource, Setting
 from diminuendo.continuous import BoostedAscent, Box
-from diminuendo.errors import InvalidInput, OutOfRange, UserCodeStopped
+from diminuendo.errors import OutOfRange
 from diminuendo.offline import private_greedy
 from diminuendo.privacy.budget import Budget
-from diminuendo.privacy.process_guard import call_untrusted
 from diminuendo.streams import Functions, taste_groups
 from tests.kit.slow import MECHANISMS, mostly_slow
 
@@ -98,31 +96,6 @@ def test_nobody_sees_what_one_user_did(name: str, what: str, later: bool) -> Non
             learner.observe(decision, USERS[number] if number % 7 else Later(one) if later else one)
     assert learner.rounds == ROUNDS
     assert not seen
-
-
-@pytest.mark.parametrize("name", FULL)
-def test_a_ctrl_c_while_a_user_answers_is_the_end_until_a_snapshot_is_restored(name: str) -> None:
-    """Nobody can tell it from code of the user that ends programs."""
-    learner = made(name)
-
-    def played() -> None:
-        one = Foreign(lambda: signal.raise_signal(signal.SIGINT), lambda: 0.5)
-        for _ in range(ROUNDS):  # some learners evaluate users at the next release
-            learner.observe(learner.choose(), one)
-
-    with pytest.raises(UserCodeStopped):
-        played()
-    with pytest.raises(InvalidInput, match="restore"):
-        learner.choose()
-
-
-def test_an_exception_of_a_user_is_nothing_and_what_ends_programs_ends_the_learner() -> None:
-    assert call_untrusted(raising(RuntimeError())) is None
-    for ends in (KeyboardInterrupt(), SystemExit(), GeneratorExit()):
-        with pytest.raises(UserCodeStopped) as refused:
-            call_untrusted(raising(ends))
-        assert refused.value.__cause__ is None
-        assert refused.value.__context__ is None
 
 
 @pytest.mark.parametrize("what", NONSENSE)

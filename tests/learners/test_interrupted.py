@@ -12,7 +12,7 @@ import pytest
 
 from diminuendo import LEARNERS, NoisyOr, Oracle, SeededSource, Setting, user
 from diminuendo.errors import InvalidInput, OutOfRange, OverBudget, WrongFeedback
-from diminuendo.learners import EpochGreedy, OverlapGreedy
+from diminuendo.learners import OverlapGreedy
 from diminuendo.objectives.user import User
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
@@ -51,17 +51,6 @@ def test_what_stops_learning_ends_the_learner(failure: type[BaseException]) -> N
     guard = ProcessGuard()
     with pytest.raises(failure), guard.learning():
         raise failure
-    with pytest.raises(InvalidInput, match="restore"):
-        guard.check()
-
-
-def test_what_publishes_may_be_tried_again_unless_it_was_stopped() -> None:
-    guard = ProcessGuard()
-    with pytest.raises(OSError, match="full"), guard.publishing():
-        raise OSError("full")
-    guard.check()
-    with pytest.raises(KeyboardInterrupt), guard.publishing():
-        raise KeyboardInterrupt
     with pytest.raises(InvalidInput, match="restore"):
         guard.check()
 
@@ -207,20 +196,6 @@ def test_what_is_refused_has_cost_nothing() -> None:
     assert not small.charges
 
 
-@pytest.mark.parametrize("explicit", [False, True])
-def test_ctrl_c_in_a_release_is_the_end_until_a_snapshot_is_restored(
-    explicit: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    learner = made(OverlapGreedy)
-    while not learner.due():
-        learner.observe(learner.choose(), USERS[learner.rounds - 1])
-    monkeypatch.setattr(learner.policy._shown, "take", lambda *_: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
-        learner.release() if explicit else learner.choose()
-    monkeypatch.undo()
-    refuses_until_restored(learner)
-
-
 def test_a_release_that_fails_at_its_end_counts_answers_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beliefs follow from releases alone, however often one was taken up again."""
     whole, failing_once = made(OverlapGreedy), made(OverlapGreedy)
@@ -240,19 +215,6 @@ def test_a_release_that_fails_at_its_end_counts_answers_once(monkeypatch: pytest
     whole.replay(USERS)
     np.testing.assert_array_equal(failing_once.policy._shown.picker.gains, whole.policy._shown.picker.gains)
     assert failing_once.snapshot() == whole.snapshot()
-
-
-def test_ctrl_c_at_the_end_of_an_epoch_is_the_end_until_a_snapshot_is_restored(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    learner = EpochGreedy(8, 2, horizon=120, epsilon=4.0, epoch=20, rng=SeededSource(1))
-    learner.replay(USERS[:20])
-    users = learner.policy._users  # type: ignore[attr-defined]
-    monkeypatch.setattr(users, "forget", lambda before: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
-        learner.choose()
-    monkeypatch.undo()
-    refuses_until_restored(learner)
 
 
 def test_tastes_have_changed_as_before_a_crash_whoever_comes_after_it(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_an_answer_counts_at_the_very_end_of_its_time(name: str) -> None:
         learner, feedback = fresh(name, FeedbackWindow(seconds=10, clock=clock))
         first = learner.choose()
         clock.now += seconds
-        assert learner._frame.settled == int(not counts)
+        assert learner._frame.closed == int(not counts)
         before = learner.snapshot()
         learner.observe(first, _said(feedback, 0, first))
         assert (learner.snapshot() != before) == counts
@@ -182,9 +182,9 @@ def test_time_that_goes_backwards_settles_nothing_twice() -> None:
     learner, _ = fresh("slate-clicks", FeedbackWindow(seconds=10, clock=clock))
     first = learner.choose()
     clock.now += 11
-    assert learner._frame.settled == 1
+    assert learner._frame.closed == 1
     clock.now -= 100
-    assert learner._frame.settled == 1
+    assert learner._frame.closed == 1
     learner.observe(first, 0)
     assert learner.policy._counts.exact().sum() == 0, "too late, whatever the clock says now"  # type: ignore[attr-defined]
 
@@ -260,7 +260,7 @@ def test_more_in_flight_than_was_said_settles_the_oldest() -> None:
     learner, _ = fresh("slate-clicks", FeedbackWindow(seconds=10, in_flight=5, clock=Clock()))
     for _ in range(8):
         learner.choose()
-    assert learner._frame.settled == 3
+    assert learner._frame.closed == 3
 
 
 @pytest.mark.parametrize(

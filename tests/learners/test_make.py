@@ -140,7 +140,7 @@ def test_a_ledger_in_a_file_fits_whoever_it_is_begun_for(name: str, feedback: st
     assert learner.ledger is not None
     assert learner.ledger.budget == learner.budget == dim.budget_for(name, setting)
     for number in range(5):
-        learner.observe(learner.choose(number).ticket, answer(learner, feedback))
+        learner.observe(learner.choose(number).id, answer(learner, feedback))
     snapshot = learner.snapshot()
     learner.ledger.close()
     again = dim.restore(snapshot, ledger=str(tmp_path / "people.ledger"))

@@ -131,7 +131,7 @@ def test_to_count_as_settled_who_has_answered_would_tell(name: str, monkeypatch:
                 return number
         return decisions.rounds
 
-    monkeypatch.setattr(OpenDecisions, "settled", property(answered))
+    monkeypatch.setattr(OpenDecisions, "closed", property(answered))
     with suppress(Diverged):  # noticed as soon as something else is published
         assert not all(menus_beside(name, (0, 7, 150), 25))
 

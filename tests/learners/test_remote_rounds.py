@@ -128,8 +128,8 @@ def driven(
         cut = int(order.integers(0, count + 1))
         for size in (cut, count - cut):
             rounds.chosen(size, at=now)
-        rounds.came(first, counts[:cut], types[:cut])
-        rounds.came(first + cut, counts[cut:], types[cut:])
+        rounds.record_arrivals(first, counts[:cut], types[:cut])
+        rounds.record_arrivals(first + cut, counts[cut:], types[cut:])
 
 
 def in_time(answer: tuple[float, int, Items, int, Any], happened: Happened) -> bool:
@@ -202,7 +202,7 @@ def opened(
     door = RemoteRounds(learner)
     door.chosen(rounds, at=0.0)
     if came:
-        door.came(0, [True] * rounds)
+        door.record_arrivals(0, [True] * rounds)
     return learner, door, clock
 
 
@@ -248,7 +248,7 @@ def test_what_cannot_be_read_is_nothing_and_touches_nobody(name: str, what: int)
 def test_silent_settled_and_second_answers_count_for_nothing() -> None:
     learner, door, clock = opened("slate-totals", came=False)
     rows: Any = rows_of(learner, 12)
-    door.came(0, [number not in (3, 4) for number in range(12)])
+    door.record_arrivals(0, [number not in (3, 4) for number in range(12)])
     numbers: Ints = np.arange(12)
     twice = numbers[[0, 1, 2, 3, 4, 0, 1]]
     door.answered(twice, rows[twice], None, [1.0] * 5 + [0.5] * 2)
@@ -257,8 +257,8 @@ def test_silent_settled_and_second_answers_count_for_nothing() -> None:
     clock.now = DEADLINE + 1
     door.answered(numbers[5:], rows[5:], None, [1.0] * 7)
     assert total(learner) == 3.0
-    assert door.settled == 12
-    door.came(0, [False] * 12)  # too late
+    assert door.closed == 12
+    door.record_arrivals(0, [False] * 12)  # too late
     assert learner._frame.silent == [3, 4]
 
 
@@ -269,12 +269,12 @@ def test_no_answer_is_learned_from_before_it_is_known_whether_it_counts(how: str
     rows: Any = rows_of(learner, 12)
     with pytest.raises(InvalidInput, match="who came"):
         door.answered(np.arange(12), rows, None, [1.0] * 12)
-    door.came(0, [True, False])
+    door.record_arrivals(0, [True, False])
     door.answered(np.arange(12), rows, None, [1.0] * 12)
     assert total(learner) == 1.0
     with pytest.raises(InvalidInput, match="was said before, and otherwise"):
-        door.came(0, [False] * 12)
-    door.came(2, [False] * 10)
+        door.record_arrivals(0, [False] * 12)
+    door.record_arrivals(2, [False] * 10)
     door.answered(np.arange(12), rows, None, [1.0] * 12)
     assert total(learner) == 1.0
     assert learner._frame.silent == list(range(1, 12))

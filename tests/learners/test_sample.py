@@ -103,7 +103,7 @@ def test_who_is_outside_has_no_round_no_visit_and_changes_nothing() -> None:
         assert learner.rounds == rounds
         shown = learner.snapshot()
         said = Decision.from_json(decision.to_json())
-        for answer in (said, decision, decision.ticket):
+        for answer in (said, decision, decision.id):
             learner.observe(answer, users[t])
         assert learner.snapshot() == shown, "whatever she says"
     assert outside > 40

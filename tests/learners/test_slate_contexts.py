@@ -201,10 +201,10 @@ def test_divisors_by_who_came_would_tell(monkeypatch: pytest.MonkeyPatch) -> Non
     """Were private contexts counted as they come, plans would follow from them."""
     quick_splits(monkeypatch)
 
-    def came(self: GroupedSlatePolicy, first: int, types: Ints, counts: Any) -> None:
+    def record_arrivals(self: GroupedSlatePolicy, first: int, types: Ints, counts: Any) -> None:
         self.coming.saw(self.coming.segment_of[types])
 
-    monkeypatch.setattr(GroupedSlatePolicy, "came", came)
+    monkeypatch.setattr(GroupedSlatePolicy, "record_arrivals", record_arrivals)
     with pytest.raises(AssertionError, match="what others are shown"):
         worst_ratio("slate-totals", True, monkeypatch)
 

@@ -464,7 +464,7 @@ def test_on_many_users_it_is_nearly_greedy() -> None:
 
 def test_with_a_huge_epsilon_it_is_greedy() -> None:
     users = synthetic.taste_groups(500, 30, seed=1)
-    plain, summed = dim.greedy(users, 6, method="plain"), total(users)
+    plain, summed = dim.greedy(users, 6), total(users)
     for item in plain.slate:
         gains = np.sort(summed.gains())
         assert gains[-1] - gains[-2] > 2 * len(users) / TICKS  # the best is the best in ticks, too

@@ -200,7 +200,5 @@ def test_rules_are_written_down_and_read_back() -> None:
 
 
 def test_what_greedy_does_not_do_by_rules() -> None:
-    with pytest.raises(InvalidInput, match="stochastic"):
-        dim.greedy(world(0), SLOTS, rules=SlateRules(pinned=[1]), method="stochastic")
     with pytest.raises(InvalidInput, match="branch"):
         dim.optimum(world(0), SLOTS, rules=SlateRules(pinned=[1]), method="milp")

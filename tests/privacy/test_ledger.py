@@ -191,7 +191,7 @@ def test_learners_with_names_of_their_own_share_a_budget() -> None:
     for learner, expected in zip(both, alone, strict=True):
         np.testing.assert_array_equal(learner.replay(users), expected)
     names = {drawn.name for drawn in ledger.drawn}
-    assert {"rewards@front-page.000000", "people-000000@basket.singles"} <= names
+    assert {"rewards@front-page.000000", "users-000000@basket.singles"} <= names
     one = Ledger(ledger.budget)
     greedy(one).replay(users)
     assert ledger.spent() > 1.3 * one.spent(), "who is in both pays for both"

@@ -17,43 +17,47 @@ from diminuendo import Contexts, Decision, Setting, make
 from diminuendo.errors import InvalidInput, InvalidToken
 from diminuendo.privacy import Tokens
 from diminuendo.privacy import tokens as module
-from diminuendo.types import LARGEST_INCARNATION, LARGEST_KEPT, Ticket
+from diminuendo.types import LARGEST_INCARNATION, LARGEST_KEPT, DecisionId
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 TOKENS = Tokens({1: KEY})
-tickets = st.builds(Ticket, st.integers(0, LARGEST_KEPT), st.integers(0, LARGEST_INCARNATION))
+decision_ids = st.builds(DecisionId, st.integers(0, LARGEST_KEPT), st.integers(0, LARGEST_INCARNATION))
 
 
 def signed(spec: bytes, key: bytes = KEY) -> str:
     """As a forger with that key would write it, without our code."""
     mac = hashlib.blake2b(spec, digest_size=18, key=key, person=b"diminuendo token").digest()
-    return base64.b64encode(spec + mac, altchars=b"--").decode()
+    return base64.b64encode(spec + mac, altchars=b"-_").decode()
 
 
-def spec_of(ticket: Ticket, version: int = 1, number: int = 1) -> bytes:
-    return bytes([version, number]) + ticket.round.to_bytes(8, "big") + ticket.incarnation.to_bytes(8, "big")
+def spec_of(decision_id: DecisionId, version: int = 1, number: int = 1) -> bytes:
+    return (
+        bytes([version, number])
+        + decision_id.round.to_bytes(8, "big")
+        + decision_id.incarnation.to_bytes(8, "big")
+    )
 
 
-@given(tickets)
-def test_there_and_back(ticket: Ticket) -> None:
-    token = TOKENS.sign(ticket)
-    assert token == signed(spec_of(ticket))  # the format is fixed: other programs read it
+@given(decision_ids)
+def test_there_and_back(decision_id: DecisionId) -> None:
+    token = TOKENS.sign(decision_id)
+    assert token == signed(spec_of(decision_id))  # the format is fixed: other programs read it
     assert re.fullmatch("[A-Za-z0-9_-]{48}", token)
-    assert TOKENS.read(token) == ticket
-    assert TOKENS.sign(Decision(ticket.round, (1, 2), (0, 1), 0.5, ticket.incarnation)) == token
+    assert TOKENS.read(token) == decision_id
+    assert TOKENS.sign(Decision(decision_id.round, (1, 2), (0, 1), 0.5, decision_id.incarnation)) == token
 
 
-@given(tickets, st.integers(0, 287))
-def test_no_bit_may_change(ticket: Ticket, bit: int) -> None:
-    changed = bytearray(base64.urlsafe_b64decode(TOKENS.sign(ticket)))
+@given(decision_ids, st.integers(0, 287))
+def test_no_bit_may_change(decision_id: DecisionId, bit: int) -> None:
+    changed = bytearray(base64.urlsafe_b64decode(TOKENS.sign(decision_id)))
     changed[bit // 8] ^= 1 << bit % 8
     with pytest.raises(InvalidToken):
         TOKENS.read(base64.urlsafe_b64encode(changed).decode())
 
 
-@given(tickets, st.text() | st.integers(0, 60))
-def test_cut_lengthened_and_other_texts(ticket: Ticket, other: str | int) -> None:
-    token = TOKENS.sign(ticket)
+@given(decision_ids, st.text() | st.integers(0, 60))
+def test_cut_lengthened_and_other_texts(decision_id: DecisionId, other: str | int) -> None:
+    token = TOKENS.sign(decision_id)
     wrong = [token[:other], token + token[:other]] if isinstance(other, int) else [other, token + other]
     for text in wrong:
         if text != token:
@@ -62,7 +66,7 @@ def test_cut_lengthened_and_other_texts(ticket: Ticket, other: str | int) -> Non
 
 
 def test_one_token_has_one_spelling() -> None:
-    token = TOKENS.sign(Ticket(3, 2**62))
+    token = TOKENS.sign(DecisionId(3, 2**62))
     for other in (
         token + "=",
         token + "\n",
@@ -89,17 +93,18 @@ def _reads(token: str) -> bool:
 @pytest.mark.parametrize(
     "forged",
     [
-        signed(spec_of(Ticket(5, 6)), OTHER),
-        signed(spec_of(Ticket(5, 6), number=2)),
-        signed(spec_of(Ticket(5, 6), number=2), OTHER),
-        signed(spec_of(Ticket(5, 6), version=0)),
-        signed(spec_of(Ticket(5, 6), version=2)),
-        base64.urlsafe_b64encode(spec_of(Ticket(5, 6)) + bytes(18)).decode(),
+        signed(spec_of(DecisionId(5, 6)), OTHER),
+        signed(spec_of(DecisionId(5, 6), number=2)),
+        signed(spec_of(DecisionId(5, 6), number=2), OTHER),
+        signed(spec_of(DecisionId(5, 6), version=0)),
+        signed(spec_of(DecisionId(5, 6), version=2)),
+        base64.urlsafe_b64encode(spec_of(DecisionId(5, 6)) + bytes(18)).decode(),
         base64.urlsafe_b64encode(
-            spec_of(Ticket(5, 6)) + hmac.new(KEY, spec_of(Ticket(5, 6)), "sha256").digest()[:18]
+            spec_of(DecisionId(5, 6)) + hmac.new(KEY, spec_of(DecisionId(5, 6)), "sha256").digest()[:18]
         ).decode(),
         base64.urlsafe_b64encode(  # what the same key signs for another purpose
-            spec_of(Ticket(5, 6)) + hashlib.blake2b(spec_of(Ticket(5, 6)), digest_size=18, key=KEY).digest()
+            spec_of(DecisionId(5, 6))
+            + hashlib.blake2b(spec_of(DecisionId(5, 6)), digest_size=18, key=KEY).digest()
         ).decode(),
     ],
 )
@@ -112,7 +117,7 @@ def test_forged_and_foreign_tokens(forged: str) -> None:
 
 
 def test_the_mac_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    token, compared = TOKENS.sign(Ticket(1, 2)), []
+    token, compared = TOKENS.sign(DecisionId(1, 2)), []
 
     def watched(one: bytes, other: bytes) -> bool:
         compared.append((one, other))
@@ -129,11 +134,14 @@ def test_the_mac_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -
 
 def test_keys_rotate() -> None:
     old, both = Tokens({1: KEY}), Tokens({1: KEY, 2: OTHER}, sign_with=2)
-    new, ticket = Tokens({2: OTHER}), Ticket(7, 8)
+    new, decision_id = Tokens({2: OTHER}), DecisionId(7, 8)
     assert (
-        both.read(old.sign(ticket)) == both.read(both.sign(ticket)) == new.read(both.sign(ticket)) == ticket
+        both.read(old.sign(decision_id))
+        == both.read(both.sign(decision_id))
+        == new.read(both.sign(decision_id))
+        == decision_id
     )
-    for reader, token in ((new, old.sign(ticket)), (old, new.sign(ticket))):
+    for reader, token in ((new, old.sign(decision_id)), (old, new.sign(decision_id))):
         with pytest.raises(InvalidToken):
             reader.read(token)
 
@@ -157,9 +165,9 @@ def test_keys_that_protect_nothing_are_refused_and_never_shown() -> None:
         Tokens({1: KEY}, sign_with=2)
     shown = repr(Tokens({1: b"very secret" * 4}))
     assert "secret" not in shown
-    for ticket in (Ticket(-1, 0), Ticket(0, 2**63), Ticket("1", 0)):  # type: ignore[arg-type]
+    for decision_id in (DecisionId(-1, 0), DecisionId(0, 2**63), DecisionId("1", 0)):  # type: ignore[arg-type]
         with pytest.raises(InvalidInput):
-            TOKENS.sign(ticket)
+            TOKENS.sign(decision_id)
 
 
 def test_the_token_of_a_private_context_says_nothing_of_it() -> None:

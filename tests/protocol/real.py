@@ -127,11 +127,11 @@ class Simulation:
         `rolled_back`: the store is copied in the midst of it, and later the copy takes its place.
         """
         at, copy = 0, sqlite3.connect(":memory:")
-        came = RemoteRounds.came
+        record = RemoteRounds.record_arrivals
 
         def watched(door: RemoteRounds, first: int, counts: Any, types: Any = None) -> None:
-            self.ghost.came(first, [bool(each) for each in counts])
-            came(door, first, counts, types)
+            self.ghost.record_arrivals(first, [bool(each) for each in counts])
+            record(door, first, counts, types)
 
         monotonic = SimpleNamespace(monotonic=lambda: self.time)
         with (
@@ -139,7 +139,7 @@ class Simulation:
             mock.patch.object(front_placement, "time", monotonic),
             mock.patch("diminuendo.service.trainer.rehearsal.Rehearsals.once"),
             mock.patch("os.fsync"),
-            mock.patch.object(RemoteRounds, "came", watched),
+            mock.patch.object(RemoteRounds, "record_arrivals", watched),
         ):
             self.trainers = [self._trainer(number) for number in range(trainers)]
             self.shops = [self._shop() for _ in range(shops)]
@@ -351,7 +351,7 @@ class Seen:
         """Releases that a menu in effect is made of."""
         return set[str]().union(*(names for effective, names in self.shows if effective <= now))
 
-    def came(self, first: int, counts: list[bool]) -> None:
+    def record_arrivals(self, first: int, counts: list[bool]) -> None:
         """A trainer was told who came in the rounds of a lease: what was reported in time."""
         report = self.reports.get(first)
         used = len(counts) if report is None else report.used

@@ -208,7 +208,7 @@ FORK = """
 import os
 from diminuendo import OrderedExperts, RandomSlates, SeededSource
 kinds = RandomSlates, OrderedExperts
-learners = [kind(1000, 3) for kind in kinds] + [kind(1000, 3, coins=SeededSource(1)) for kind in kinds]
+learners = [kind(1000, 3) for kind in kinds] + [kind(1000, 3, rng=SeededSource(1)) for kind in kinds]
 for learner in learners:
     learner.choose()
 ours, theirs = os.pipe()

@@ -327,7 +327,7 @@ def test_flush_ends_when_the_service_is_away_and_reports_losses(
 
 
 def test_no_service() -> None:
-    with Client("http://127.0.0.1:9", retry_timeout=0.1) as shop, pytest.raises(ServiceUnreachable):
+    with Client("http://127.0.0.1:9", retry_for=0.1) as shop, pytest.raises(ServiceUnreachable):
         shop.decide("home")
 
 

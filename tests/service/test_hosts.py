@@ -30,7 +30,7 @@ from diminuendo.service.site import read_site
 from diminuendo.service.store import Store, open_store
 from diminuendo.service.store.led import Led
 from diminuendo.service.store.postgres import PostgresStore
-from diminuendo.service.store.postgres.server import FEEDBACK_WINDOW, WATCHED, Db, WatchfulLoop
+from diminuendo.service.store.postgres.server import TIMEOUT, WATCHED, Db, WatchfulLoop
 from tests.kit import postgres
 from tests.kit.hosts import SUBNET, Hosts, hosts
 from tests.kit.postgres import Server
@@ -45,7 +45,7 @@ MACHINES = ("anna", "ben")
 USERS = 60_000
 CUT, DEADLINE = 25.0, 4.0
 """Seconds."""
-BOUND = 3 * FEEDBACK_WINDOW
+BOUND = 3 * TIMEOUT
 """Seconds that a call of the store takes at most when nothing comes: for a place, on a connection that was, for a new
 one."""
 PACE = 0.25
@@ -136,11 +136,11 @@ def test_whoever_is_cut_off_in_the_midst_of_a_transaction_holds_nobody_up_for_lo
         storing = on(made, "anna", lambda: anna.put(answered(1)))
         assert leading.result(TAKEOVER) > epoch
         took = time.monotonic() - began
-        assert took < 2 * FEEDBACK_WINDOW
+        assert took < 2 * TIMEOUT
         with pytest.raises(StoreUnavailable):
             storing.result(BOUND)
         query = f"SELECT 1 FROM pg_stat_activity WHERE client_addr = '{made.address('anna')}'"
-        wait_for(2 * FEEDBACK_WINDOW, lambda: "" if server.sql(database, query) else "all are gone")
+        wait_for(2 * TIMEOUT, lambda: "" if server.sql(database, query) else "all are gone")
         made.heal("anna")
         anna.put(answered(2))
         with pytest.raises(StoreUnavailable):
@@ -219,7 +219,7 @@ def site(folder: Path) -> Iterator[Machines]:
         store = open_store(server.address(database))
         ending.callback(store.close)
         doors = [Door(made.address(name), port, name, partial(made.thread, name)) for name in MACHINES]
-        users = Users(doors, key, many=3, pace=PACE, timeout=2 * BOUND, feedback_window=0.0)
+        users = Users(doors, key, many=3, pace=PACE, timeout=2 * BOUND, retry_for=0.0)
         ending.callback(users.stop)
         users.start()
         keys = read_keys(read_site(folder / MACHINES[0] / "site.toml").keys)
@@ -266,7 +266,7 @@ def cut_off(machines: Machines, cut: Callable[[str], None], heal: Callable[[str]
     )
     assert len(decided) > 5
     assert {each.status for each in decided} == {201}, "decisions go on"
-    assert longest(decided) < FEEDBACK_WINDOW, "and wait for no connection"
+    assert longest(decided) < TIMEOUT, "and wait for no connection"
     assert refused
     assert {each.status for each in refused} == {503}
     assert {each.status for each in machines.users.during(other, began, until, "decisions")} == {201}

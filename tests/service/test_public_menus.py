@@ -49,10 +49,10 @@ def learned(name: str, feedback: Any, more: dict[str, Any], rounds: int = 60) ->
     many = rounds if menu.end is None else min(rounds, menu.end)
     door = RemoteRounds(learner)
     door.chosen(many, at=0.0)
-    door.came(0, [True] * many)
+    door.record_arrivals(0, [True] * many)
     if feedback == "full":
         rows: Items = np.tile(np.arange(SLOTS, dtype=np.int32), (many, 1))
-        door.came(0, [True] * many)
+        door.record_arrivals(0, [True] * many)
         door.answered(np.arange(many), rows, None, USERS[:many])
         clock.now = 1.5  # past the deadline
         learner.release()

@@ -6,7 +6,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from diminuendo.service.front.leases import FEEDBACK_WINDOW
+from diminuendo.service.front.leases import TIMEOUT
 from diminuendo.service.front.tokens import NO_ROUND
 from diminuendo.service.records import Shown
 from diminuendo.service.store import open_store
@@ -48,7 +48,7 @@ def test_who_has_a_name_is_shown_a_filler_soon_and_counted_again_once_it_is_back
             result += await asyncio.gather(*map(decided, users))
             assert at_hand.next > before, "there were rounds, and nobody was counted"
             assert {shown.round for shown, _ in result} == {NO_ROUND}
-            assert max(took for _, took in result) < FEEDBACK_WINDOW + SLACK
+            assert max(took for _, took in result) < TIMEOUT + SLACK
             between.heal()
             until = time.monotonic() + 30
             while (await decided("bea"))[0].round == NO_ROUND:

@@ -42,7 +42,7 @@ def test_a_token_is_as_long_as_its_slots_and_never_the_same_twice() -> None:
 def test_every_change_is_refused_alike() -> None:
     tokens = Tokens({1: ONE})
     token = tokens.seal(SHOWN)
-    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789--"
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     forged = [token[:at] + letter + token[at + 1 :] for at in range(len(token)) for letter in ("A", "_", "9")]
     forged = [each for each in forged if each != token]
     forged += [token[:cut] for cut in range(len(token))] + [

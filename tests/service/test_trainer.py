@@ -121,7 +121,7 @@ def test_who_else_is_stored_with_an_answer_does_not_make_it_late(
         world.store.put([AnswerRow(1, each, front.sealed(said[each]), at) for each, at in rows.items()])
     world.front.clear()
     world.play(8, trainer.step)
-    assert trainer.placements[1]._door.settled == lease.end
+    assert trainer.placements[1]._door.closed == lease.end
     assert result == [early]
 
 
@@ -147,7 +147,7 @@ def test_rounds_that_nobody_was_shown_are_silent(meanwhile: bool, tmp_path: Path
     world.play(2, trainer.step)
     assert [(lease.first, lease.end) for lease in leases if lease] == [(0, 10), (10, 20), (20, 30)]
     placement = trainer.placements[1]
-    assert placement._door.settled == 30
+    assert placement._door.closed == 30
     assert placement.learner._frame.silent == [2, 3, 6, 7, 8, 9, *range(10, 20)]
 
 
@@ -308,7 +308,7 @@ def test_old_keys_and_answers_are_gone(tmp_path: Path) -> None:
     keys = list((tmp_path / "keys").glob("*.key"))
     assert 1 <= len(keys) <= 6 < world.menu().version
     assert all(key.stat().st_mode & 0o777 == 0o600 for key in keys)
-    settled = trainer.placements[1]._door.settled
+    settled = trainer.placements[1]._door.closed
     assert settled > 300
     assert min(row.round for row in world.store.answers(1, 0, 10**9)) > 100
 
@@ -473,8 +473,8 @@ def test_a_batch_larger_than_what_may_be_in_flight_ends(tmp_path: Path) -> None:
     placement = trainer.placements[1]
     policy: Any = placement.learner.policy
     assert in_flight(placement.spec) == 25 < policy.plan.schedule.ends[0]
-    assert placement._door.settled > policy.plan.schedule.ends[1]
-    assert placement.learner.rounds - placement._door.settled <= 25
+    assert placement._door.closed > policy.plan.schedule.ends[1]
+    assert placement.learner.rounds - placement._door.closed <= 25
 
 
 def test_a_block_ends_though_few_of_its_rounds_are_left(tmp_path: Path) -> None:
@@ -495,5 +495,5 @@ def test_a_block_ends_though_few_of_its_rounds_are_left(tmp_path: Path) -> None:
         world.time += 1.0
         world.store.lease(1, size, 0.5, None)
         trainer.step()
-    assert trainer.placements[1]._door.settled >= end
+    assert trainer.placements[1]._door.closed >= end
     assert world.menu().version > 1

@@ -127,7 +127,7 @@ def divisors_by_answers(patch: pytest.MonkeyPatch) -> None:
 
     def silenced(self: Placement, lease: LeaseRow) -> None:
         there = {row.round for row in self._store.answers(self.number, lease.first, lease.end)}
-        self._door.came(lease.first, [number in there for number in range(lease.first, lease.end)])
+        self._door.record_arrivals(lease.first, [number in there for number in range(lease.first, lease.end)])
         take_in(self, lease)
 
     patch.setattr(Placement, "_take_in", silenced)

@@ -73,11 +73,11 @@ class Users:
         many: int = 6,
         pace: float = 0.0,
         timeout: float = 2.0,
-        feedback_window: float = 60.0,
+        retry_for: float = 60.0,
     ) -> None:
-        """`many`: at each door at once. `pace`: seconds between two requests. `feedback_window`: seconds for
+        """`many`: at each door at once. `pace`: seconds between two requests. `retry_for`: seconds for
         which an answer is sent again."""
-        self._key, self._pace, self._timeout, self._feedback_window = key, pace, timeout, feedback_window
+        self._key, self._pace, self._timeout, self._retry_for = key, pace, timeout, retry_for
         self.told, self.stopped, self._lock = Told(), threading.Event(), threading.Lock()
         self._threads = [
             door.thread(lambda door=door, nth=nth: self._come(door, random.Random(nth)))  # type: ignore[misc]
@@ -93,7 +93,7 @@ class Users:
     def stop(self, *, at_once: bool = False) -> None:
         """Nobody comes any more; whoever is there ends, or loses patience at once."""
         self.stopped.set()
-        self._feedback_window = 0.0 if at_once else self._feedback_window
+        self._retry_for = 0.0 if at_once else self._retry_for
         for each in self._threads:
             if each.ident is not None:
                 each.join()
@@ -127,7 +127,7 @@ class Users:
         began, kept = time.monotonic(), False
         while not kept:
             kept, now = self._ask(door, "answers", sent) is not None, time.time()
-            if kept or time.monotonic() >= began + self._feedback_window:
+            if kept or time.monotonic() >= began + self._retry_for:
                 break
             time.sleep(0.05)
         with self._lock:

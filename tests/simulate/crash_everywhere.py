@@ -20,7 +20,7 @@ SEEDS = 1
 
 
 def small(out: Path) -> None:
-    sweep(USERS, slots=2, learners=["fi-dp"], epsilons=[0.5, 5.0], seeds=SEEDS, jobs=1, out=out)
+    sweep(USERS, slots=2, learners=["fi-dp"], epsilon=[0.5, 5.0], seeds=SEEDS, jobs=1, out=out)
 
 
 def dying(chances: int) -> None:
@@ -51,8 +51,8 @@ def acknowledged(out: Path, note: Path) -> None:
     """Note every run as soon as it is said to be kept; and those that are made."""
     keep, work = store.ResultStore.add, Run.work
 
-    def noted(self: store.ResultStore, task: Any, found: Any) -> None:
-        keep(self, task, found)
+    def noted(self: store.ResultStore, task: Any, outcome: Any) -> None:
+        keep(self, task, outcome)
         with note.open("a") as file:
             file.write(f"kept {task.key}\n")
 

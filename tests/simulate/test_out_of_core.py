@@ -70,7 +70,7 @@ def rows(simulation: Any) -> list[Result]:
 @pytest.mark.parametrize(
     ("feedback", "learners", "more"),
     [
-        ("full", ["private", "nonprivate", "random"], {"epsilons": [1.0, 4.0], "rounds": [700, None]}),
+        ("full", ["private", "nonprivate", "random"], {"epsilon": [1.0, 4.0], "rounds": [700, None]}),
         ("full", ["epoch-greedy", "fi-dp"], {"delay": 3}),
         ("full", ["private"], {"sample": 2, "retention": 500, "max_rounds_per_user": 2}),
         ("bandit", ["private", "nonprivate"], {}),

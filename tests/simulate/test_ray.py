@@ -25,7 +25,7 @@ def small(out: Path, ray: str | None, jobs: int) -> None:
         USERS,
         slots=3,
         learners=["fi-dp", "hedge"],
-        epsilons=[0.5, 5.0],
+        epsilon=[0.5, 5.0],
         seeds=20,
         jobs=jobs,
         ray=ray,

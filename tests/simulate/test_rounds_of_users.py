@@ -13,7 +13,7 @@ from diminuendo.learners.base.replay import replay
 from diminuendo.simulate import task
 from diminuendo.simulate.report.page import lead
 from diminuendo.simulate.sweeps import describe, simulate
-from diminuendo.simulate.task import Baseline, Run, StreamSlice, fingerprint, whose
+from diminuendo.simulate.task import Baseline, Run, sliced
 
 
 def users(user_ids: list[int] | None) -> dim.Users:
@@ -22,29 +22,15 @@ def users(user_ids: list[int] | None) -> dim.Users:
     return result
 
 
-def test_results_are_kept_by_whose_rounds_they_are() -> None:
-    """Else runs with one user four times would be taken for runs with four users."""
+def test_runs_are_stored_by_the_users_of_their_rounds() -> None:
+    """Otherwise runs with one user four times would be taken for runs with four users."""
     runs, baselines = [], []
     for user_ids in (None, [0, 1, 2, 3], [0, 0, 1, 1]):
-        stream = users(user_ids)
-        part = StreamSlice(0, 4, fingerprint(stream), whose=whose(stream))
+        part = sliced(0, users(user_ids))
         runs.append(Run(part, "random", 0, Setting(2, 1, 4, "full"), "").key)
         baselines.append(Baseline(part, 1, 1.0).key)
     assert len(set(runs)) == 3
-    assert len(set(baselines)) == 1, "hindsight does not mind who comes"
-
-
-def test_a_sweep_hands_on_whose_rounds_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = []
-
-    def kept(self: Run) -> str:
-        keys.append(self.stream_slice.whose)
-        return repr((self.learner, self.seed, self.stream_slice.whose))
-
-    monkeypatch.setattr(Run, "key", property(kept))
-    simulate(users([0, 0, 1, 1]), slots=1, learners="random", seeds=1)
-    assert keys
-    assert all(keys)
+    assert len(set(baselines)) == 1, "hindsight does not depend on users' identities"
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ def test_senseless_requests() -> None:
     with pytest.raises(InvalidInput, match="jobs"):
         simulate(USERS, slots=2, jobs=0)
     with pytest.raises(InvalidInput, match="feedback"):
-        simulate(USERS, slots=2, feedback="gossip")  # type: ignore[arg-type]
+        simulate(USERS, slots=2, feedback="gossip")
     for wrong in ({"rounds": 0}, {"slots": 99}, {"epsilon": -1.0}, {"delta": 1.0}):
         with pytest.raises(InvalidInput):
             Setting(**{"n_items": 5, "slots": 2, "rounds": 9, "feedback": "full"} | wrong)  # type: ignore[arg-type]

@@ -38,7 +38,7 @@ def small(jobs: int) -> Sweep:
         [ONE, OTHER],
         slots=[2, 3],
         rounds=[100, 200],
-        epsilons=[0.5, 5.0],
+        epsilon=[0.5, 5.0],
         learners=["private", "fi-dp", "nonprivate"],
         seeds=2,
         jobs=jobs,
@@ -71,7 +71,7 @@ def test_two_workers_make_the_same_rows_as_one(found: Sweep) -> None:
 def test_users_who_are_functions_travel_too() -> None:
     functions = Functions([lambda s, t=t: len(s) / (3 + t % 2) for t in range(40)], 5)  # type: ignore[misc]
     run = planned(functions, slots=2, learners=["hedge"], seeds=1)[0]
-    here, there = (do(run, users).found for users in (functions, pickle.loads(packed([functions])[0])))
+    here, there = (do(run, users).outcome for users in (functions, pickle.loads(packed([functions])[0])))
     assert isinstance(here, Result)
     assert isinstance(there, Result)
     assert (there.curve, there.shown) == (here.curve, here.shown)
@@ -92,7 +92,7 @@ def test_the_key_names_everything_that_decides() -> None:
         (OTHER, {}),
         (ONE, {"rounds": 299}),
         (ONE, {"slots": 3}),
-        (ONE, {"epsilons": 2.0}),
+        (ONE, {"epsilon": 2.0}),
         (ONE, {"delta": 1e-5}),
         (ONE, {"max_rounds_per_user": 2}),
         (ONE, {"learners": ["fi-pure"]}),
@@ -103,7 +103,7 @@ def test_the_key_names_everything_that_decides() -> None:
     ):
         runs += planned(stream, **given | changes)
     assert len({run.key for run in runs}) == len(runs) == 24
-    again = planned(ONE[:], **given, epsilons=[1.0, 2.0])
+    again = planned(ONE[:], **given, epsilon=[1.0, 2.0])
     assert {run.key for run in runs[:2]} < {run.key for run in again}
 
 
@@ -156,7 +156,7 @@ def test_work_and_only_work_advances_the_bar(jobs: int) -> None:
     ("learners", "changes", "said"),
     [
         (["hedge", "lazy-hedge"], {"delta": 0.0}, "^lazy-hedge at epsilon 1: "),
-        (["hedge", "lazy-hedge"], {"delta": 0.0, "epsilons": [2.0, 3.0]}, "^lazy-hedge at epsilon 2: "),
+        (["hedge", "lazy-hedge"], {"delta": 0.0, "epsilon": [2.0, 3.0]}, "^lazy-hedge at epsilon 2: "),
     ],
 )
 def test_a_learner_that_refuses_is_named_before_any_work(
@@ -168,8 +168,8 @@ def test_a_learner_that_refuses_is_named_before_any_work(
 
 
 def test_budgets_may_be_an_array() -> None:
-    runs = planned(ONE, slots=2, learners="fi-dp", epsilons=np.array([0.5, 2.0]), seeds=1)
-    assert runs == planned(ONE, slots=2, learners="fi-dp", epsilons=[0.5, 2.0], seeds=1)
+    runs = planned(ONE, slots=2, learners="fi-dp", epsilon=np.array([0.5, 2.0]), seeds=1)
+    assert runs == planned(ONE, slots=2, learners="fi-dp", epsilon=[0.5, 2.0], seeds=1)
 
 
 def printed(found: Sweep) -> str:
@@ -221,12 +221,12 @@ def test_one_table_for_each_simulation(found: Sweep) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"epsilons": []}, "at least one epsilon"),
+        ({"epsilon": []}, "at least one epsilon"),
         ({"slots": []}, "at least one number of slots"),
         ({"streams": []}, "at least one stream"),
         ({"slots": [2, 16]}, "15 items"),
         ({"rounds": [10, 301]}, "300 users"),
-        ({"epsilons": [1.0, -1.0]}, "epsilon"),
+        ({"epsilon": [1.0, -1.0]}, "epsilon"),
         ({"time_limit": 0.0}, "time_limit"),
         ({"jobs": 0}, "jobs"),
         ({"clicks": "wildly"}, "clicks"),

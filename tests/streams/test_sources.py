@@ -20,7 +20,6 @@ import diminuendo as dim
 from diminuendo._database import private_database
 from diminuendo.errors import InvalidInput
 from diminuendo.streams import ReadNote
-from diminuendo.streams.pieces import Pieces
 
 SECRET = "S3CRET"
 ROWS = "user,sku\nada,tea\nbob,soap\n"
@@ -76,7 +75,7 @@ def test_a_database_is_private(temporary: Path, tmp_path: Path) -> None:
 
 def test_nothing_is_left_in_the_folder_for_temporary_files(temporary: Path, tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
-    file.write_bytes(ROWS.replace("tea", "th").encode("cp1252"))  # written again before it is read
+    file.write_bytes(ROWS.replace("tea", "thé").encode("cp1252"))  # written again before it is read
     assert len(dim.read(file)) == 2
     assert not [*temporary.iterdir()]
     file.write_bytes(ROWS.encode() + b"cleo\n")
@@ -206,9 +205,9 @@ def test_names_of_columns_and_cells_are_text(kind: str, tmp_path: Path) -> None:
     assert set(users.contexts.columns[0].values) == set(HOSTILE)
 
 
-def test_pieces_of_a_file_with_a_hostile_name(tmp_path: Path) -> None:
+def test_a_mapped_file_with_a_hostile_name(tmp_path: Path) -> None:
     pandas.DataFrame({"user": ["a", "b"], "sku": ["x", "y"]}).to_parquet(tmp_path / "[it's].parquet")
-    assert [wishes(piece) for piece in Pieces(tmp_path / "[it's].parquet", users=1)] == [[[1, 0]], [[0, 1]]]
+    assert wishes(dim.streams.out_of_core(tmp_path / "[it's].parquet")) == [[1, 0], [0, 1]]
 
 
 # What is read.

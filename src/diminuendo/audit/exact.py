@@ -111,7 +111,7 @@ SHAPES = {"quick": ((2, 1, 4), (2, 2, 2)), "full": ((2, 1, 4), (2, 2, 3), (3, 1,
 """Items, slots and rounds of what is listed."""
 RNG = {"quick": 2, "full": 3}
 """How many public coins are tried for each shape, where coins say which rounds are heard."""
-FEEDBACK_WINDOW = 20
+LATEST_RESPONSES = 20
 """How many are looked at for that; with most, perhaps, nothing is shown that depends on anybody."""
 
 
@@ -124,7 +124,7 @@ def cases(
         setting = Setting(n, k, rounds, subject.feedback, epsilon, delta)
         for around in CROWDS[:1] if effort.name == "quick" else CROWDS[:2]:
             chosen = 0
-            for _ in range(FEEDBACK_WINDOW):
+            for _ in range(LATEST_RESPONSES):
                 seed = int(seeds.integers(2**32))
                 probes = probed(subject, setting, seed)
                 target = int(probes.argmax())

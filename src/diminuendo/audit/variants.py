@@ -62,10 +62,10 @@ def tried(learner: str) -> list[str]:
     return [
         learner + BEHIND + name
         for name, (contexts, exclusions, kept) in VARIANTS.items()
-        if (entry.takes_contexts or contexts is None)
-        and (entry.takes_exclusions or not exclusions)
-        and (entry.takes_retention or kept.retention is None)
-        and (entry.takes_sample or kept.sample == 1)
+        if (entry.takes("contexts") or contexts is None)
+        and (entry.takes("exclusions") or not exclusions)
+        and (entry.takes("retention") or kept.retention is None)
+        and (entry.takes("sample") or kept.sample == 1)
     ]
 
 

@@ -5,13 +5,9 @@ Nothing heavy is loaded before a command needs it: help, the version and most re
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, cast
 
 from diminuendo._extras import extra
@@ -23,7 +19,7 @@ _noted: set[str] = set()
 def main() -> None:
     """Run a command; errors raised on purpose are shown as one sentence, not as a traceback."""
     try:
-        with loading(), extra("cli"):
+        with extra("cli"):
             from rich.markup import escape
 
             from diminuendo._compile_progress import Once, reported_by
@@ -34,6 +30,8 @@ def main() -> None:
             return _without_typer(*sys.argv[1:])
         print(f"error {error}", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
 
     warnings.showwarning = cast(Any, _note)
     try:
@@ -62,30 +60,6 @@ def _without_typer(name: str, *words: str) -> None:
     except (DiminuendoError, OSError) as error:
         print(f"error {error}", file=sys.stderr)
         sys.exit(2)
-
-
-@contextmanager
-def loading() -> Iterator[None]:
-    """Import in here what takes its time: Ctrl-C then says one word and ends the process at once.
-
-    Python would raise an error in the midst of whatever is being imported, and much of that is not made for it: some
-    libraries catch it, others are left half loaded and fail later with an error of their own. Nothing has been done
-    yet that would have to be kept.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
-        yield  # somebody else has decided what Ctrl-C does
-        return
-    signal.signal(signal.SIGINT, _leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _leave(*_: Any) -> None:
-    os.write(2, b"Interrupted.\n")
-    os._exit(130)
 
 
 def _note(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:

@@ -11,7 +11,6 @@ import typer
 from rich import box
 from rich.table import Table
 
-from diminuendo.cli import loading
 from diminuendo.cli.screen import Plugins, console, make_room, progress_bars, say, say_plainly, write_json
 
 if TYPE_CHECKING:
@@ -40,10 +39,9 @@ def audit_command(
     plugin: Plugins = None,
 ) -> None:
     """Attack the guarantees of learners. Exit code 1 if one leaks more, or if missing noise is overlooked."""
-    with loading():
-        from diminuendo.audit import EFFORTS, audit
-        from diminuendo.learners import Setting
-        from diminuendo.types import FEEDBACKS
+    from diminuendo.audit import EFFORTS, audit
+    from diminuendo.learners import Setting
+    from diminuendo.types import FEEDBACKS
 
     for kind in FEEDBACKS:
         Setting(2, 1, 4, kind, epsilon, delta)  # refused before any work is done

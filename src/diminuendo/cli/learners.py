@@ -12,13 +12,10 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
-from diminuendo.cli import loading
 from diminuendo.cli.screen import Plugins, console, make_room, say
 
 SPEC = ("learner", "feedback", "privacy", "regret", "stores")
-"""What is said of each learner in a word or two."""
-WIDE = 100
-"""Columns of a screen that has room for a sentence beside the facts."""
+"""Columns of the list."""
 
 
 def learners_command(
@@ -42,9 +39,8 @@ def learners_command(
 
 def learners_as_json() -> list[dict[str, Any]]:
     """One record for each learner, the recommended ones first: what is printed, and what it is."""
-    with loading():
-        from diminuendo.learners import LEARNERS, ROLES
-        from diminuendo.learners.base.entry import spelled
+    from diminuendo.learners import LEARNERS, ROLES
+    from diminuendo.learners.base.entry import spelled
 
     recommended = list(ROLES["private"].values())
     return [
@@ -72,7 +68,7 @@ def show_learners(records: list[dict[str, Any]]) -> None:
         plays = ", ".join(f"{learner} ({feedback})" for feedback, learner in by_feedback.items())
         roles.add_row(role, f"{ABOUT[role]}: {plays}")
     console.print(roles)
-    console.print(_table(records) if console.width >= WIDE else _lines(records))
+    console.print(_lines(records))
     taking = dict[str, list[str]]()
     for record in records:
         for option, values in record["options"].items():
@@ -82,24 +78,13 @@ def show_learners(records: list[dict[str, Any]]) -> None:
     say(READ_SO, style="dim")
 
 
-def _table(records: list[dict[str, Any]]) -> Table:
-    """A row for each learner, with a column that says when to take it."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    widths = {"privacy": 8, "stores": 9}  # what is longer takes two lines, so that the last column has room
-    for name in (*SPEC, "use it"):
-        table.add_column(name, no_wrap=name in ("learner", "regret"), max_width=widths.get(name))
-    for record in records:
-        table.add_row(*_spec(record), record["when"])
-    return table
-
-
 def _lines(records: list[dict[str, Any]]) -> Text:
-    """Two lines for each learner, for screens without room for a column that says when to take it."""
+    """Two lines for each learner: its properties, and when to use it."""
     rows = [tuple(SPEC), *map(_spec, records)]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    head, *told = ("  ".join(map(set_cell_size, row, widths)).rstrip() for row in rows)
+    head, *lines_of_learners = ("  ".join(map(set_cell_size, row, widths)).rstrip() for row in rows)
     lines = Text(f"{head}\n", style="bold")
-    for record, spec in zip(records, told, strict=True):
+    for record, spec in zip(records, lines_of_learners, strict=True):
         lines.append(f"{spec}\n", style="not bold")
         lines.append(f"    use it {record['when']}\n", style="not bold dim")
     return lines
@@ -107,5 +92,5 @@ def _lines(records: list[dict[str, Any]]) -> Text:
 
 def _spec(record: dict[str, Any]) -> tuple[str, ...]:
     reads = record["feedback"]
-    heard = "any" if len(reads) > 1 else reads[0]
-    return record["learner"], heard, record["guarantee"], record["bound"], record["memory"]
+    feedback = "any" if len(reads) > 1 else reads[0]
+    return record["learner"], feedback, record["guarantee"], record["bound"], record["memory"]

@@ -11,7 +11,6 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from diminuendo.cli import loading
 from diminuendo.cli.screen import console, make_room
 
 
@@ -22,10 +21,9 @@ def ledger_command(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write what it says to this file.")] = None,
 ) -> None:
     """Check a privacy ledger line by line and say what was spent on what."""
-    with loading():
-        from diminuendo.privacy.books.ledger_file import load
-        from diminuendo.privacy.events import to_json
-        from diminuendo.privacy.ledger import audit
+    from diminuendo.privacy.books.ledger_file import load
+    from diminuendo.privacy.events import to_json
+    from diminuendo.privacy.ledger import audit
 
     make_room(json_file)
     result = audit(file, expect=head)

@@ -7,7 +7,6 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from diminuendo.cli import loading
 from diminuendo.cli.screen import progress_bars, say
 from diminuendo.errors import InvalidInput
 
@@ -24,9 +23,9 @@ def opened(
     max_rounds_per_user: int,
 ) -> list[Any]:
     """The streams that were named, and a word on what was read."""
-    with loading():
-        from diminuendo.streams import open_stream
-        from diminuendo.streams.was_read import ReadNote
+    from diminuendo.streams import open_stream
+    from diminuendo.streams.was_read import ReadNote
+
     if out_of_core:
         return [_mapped(source, objective, items, how) for source in sources]
     with progress_bars() as bars, warnings.catch_warnings():
@@ -42,9 +41,9 @@ def opened(
 
 def _mapped(source: str, objective: str | None, items: int | None, how: dict[str, Any]) -> Users:
     """A Parquet file whose rows are mapped from disk."""
-    with loading():
-        from diminuendo.streams import out_of_core
-        from diminuendo.streams.builtin import family_called
+    from diminuendo.streams import out_of_core
+    from diminuendo.streams.builtin import family_called
+
     taken = {name: how[name] for name in ("columns", "scale") if name in how}
     if beyond := [name for name in how if name not in taken and how[name]]:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in beyond)

@@ -12,16 +12,15 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from diminuendo.cli import loading
 from diminuendo.cli.screen import Plugins, console, make_room, progress_bars, say, write_json
 from diminuendo.cli.simulate import FEEDBACKS
-from diminuendo.cli.typed import HITS, HitsWord, PrivateContext, ResponseRate, a_day, numbers_in
+from diminuendo.cli.typed import PrivateContext, ResponseRate, numbers_in
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
     from diminuendo.learners import Setting
     from diminuendo.learners.base.entry import Advice
-    from diminuendo.plan import Candidate, DayForecast, FirstLook, Keeping, Plan
+    from diminuendo.plan import Candidate, FirstLook, Plan
     from diminuendo.privacy.budget import Guarantee
     from diminuendo.types import FeedbackKind
 
@@ -67,9 +66,6 @@ def plan_command(
     sample: Annotated[
         int, typer.Option(help="Learn from a public sample of one in so many users, and serve all.")
     ] = 1,
-    per_day: Annotated[float | None, typer.Option(help="Users a day: forecasts in hits a day, too.")] = None,
-    today_earns: Annotated[float | None, typer.Option(help="Hits a day now, with today's slate.")] = None,
-    hits: HitsWord = HITS,
     plot: Annotated[
         Path | None, typer.Option(help="Draw loss against epsilon into this file, .png or .svg.")
     ] = None,
@@ -79,15 +75,11 @@ def plan_command(
     plugin: Plugins = None,
 ) -> None:
     """Which learner to use, its guarantee, and what a budget will cost; from public facts alone."""
-    with loading():
-        from diminuendo import _validate
-        from diminuendo.plan import day_forecast, plan
+    from diminuendo import _validate
+    from diminuendo.plan import plan
 
     kind = cast("FeedbackKind", _validate.one_of(feedback, FEEDBACKS, "--feedback"))
     sizes = None if contexts is None else numbers_in(contexts, int, "--contexts")
-    day = a_day(per_day, hits)
-    if day is None and today_earns is not None:
-        raise InvalidInput("--today-earns is about a day; say how many users come in it, as --per-day 1000.")
     result = plan(
         items,
         slots,
@@ -106,10 +98,8 @@ def plan_command(
         retention=retention,
         sample=sample,
     )
-    if day is not None:
-        day_forecast(result, day, today_earns)  # refused before any work is done, as is the plot
     if plot is not None:
-        plottable(result, plot)
+        plottable(result, plot)  # refused before any work is done
     make_room(plot, json_file)
     with progress_bars() as bars:
         result = result.with_prices(progress=bars)
@@ -118,18 +108,17 @@ def plan_command(
         from diminuendo.simulate.figures.prices import plot_prices, price_curve
 
         plot_prices(price_curve(result), plot)
-    daily = None if day is None else day_forecast(result, day, today_earns)
-    content = result.as_json() | ({} if daily is None else {"per_day": daily.as_json()})
+    content = result.as_json()
     if str(json_file) == "-":
         print(json.dumps(content, indent=2, allow_nan=False))
         return
-    show_plan(result, daily)
+    show_plan(result)
     if plot is not None:
         say(f"Plot: {plot}")
     write_json("Numbers", json_file, content)
 
 
-def show_plan(found: Plan, daily: DayForecast | None = None) -> None:
+def show_plan(found: Plan) -> None:
     """The answer first, then the numbers behind it."""
     setting = found.setting
     say(
@@ -142,8 +131,6 @@ def show_plan(found: Plan, daily: DayForecast | None = None) -> None:
     if found.prices:
         say("Forecast by epsilon")
         console.print(_price_table(found))
-    if daily is not None:
-        _show_day(found, daily)
     if found.half_way is not None or found.prices:
         say(found.model, style="dim")
         console.print()
@@ -196,8 +183,6 @@ def _answer(found: Plan) -> Table:
     table.add_row("Guarantee", f"{with_contexts or best.guarantee}.")
     if best.name in LEARNERS:
         table.add_row("Stores", _kept(LEARNERS[best.name].advice))
-    if found.keeping is not None:
-        table.add_row("Records", _rules_about_users(found.keeping, found))
     table.add_row("Regret", _proved(best, rounds))
     if found.noise is not None:
         table.add_row("Noise", _noise(found))
@@ -217,26 +202,6 @@ def _kept(advice: Advice) -> str:
     return (
         f"{kept}, in memory and in snapshots." if advice.keeps_users else f"{kept}, no data of a single user."
     )
-
-
-def _rules_about_users(rules: Keeping, found: Plan) -> str:
-    """What a retention and a public sample come to, and what they cost."""
-    said = []
-    if rules.sample > 1:
-        said.append(
-            f"The learner uses a public sample, one in {rules.sample:,}: {rules.learned_from:,} of "
-            f"{found.setting.rounds:,} users; all are served. Sampling does not improve the guarantee."
-        )
-    if rules.retention is not None:
-        said.append(f"Records are deleted after {rules.retention:,} rounds.")
-    said.append(f"At most {rules.kept:,} users are stored at a time, instead of {rules.kept_otherwise:,}.")
-    here = found.price
-    if here is not None and rules.loss_otherwise is not None:
-        said.append(
-            f"Forecast loss: {percent(here.loss)} of the reward of hindsight, instead of "
-            f"{percent(rules.loss_otherwise)}."
-        )
-    return " ".join(said)
 
 
 def _proved(best: Candidate, rounds: int) -> str:
@@ -313,31 +278,6 @@ def _price_table(found: Plan) -> Table:
     for row, *cells in zip(rows, *columns.values(), strict=True):
         table.add_row(*cells, style="bold" if row is found.price else None)
     return table
-
-
-def _show_day(found: Plan, daily: DayForecast) -> None:
-    """One row for every epsilon, in hits a day, and what they are compared with."""
-    day, said, here = daily.day, daily.day.said, found.setting.epsilon
-    names = ["epsilon", f"{day.hits} a day", "below hindsight", "over random"]
-    compared = None if daily.unlike else daily.today
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in names if compared is None else [*names, "over today"]:
-        table.add_column(Text(name), justify="right", no_wrap=True)
-    for epsilon, hits in daily.hits.items():
-        cells = [("→ " if epsilon == here else "") + f"{epsilon:g}", said(hits)]
-        cells += [said(daily.hindsight - hits), day.signed(hits - daily.chance)]
-        cells += [] if compared is None else [day.signed(hits - compared)]
-        table.add_row(*cells, style="bold" if epsilon == here else None)
-    if daily.hits:
-        say(f"The same in {day.hits} a day")
-        console.print(table)
-    now = "" if daily.today is None else f", today's slate {said(daily.today)}"
-    say(
-        f"For {day.users:,.10g} users, on average over the whole run: hindsight earns {said(daily.hindsight)}, random "
-        f"slates {said(daily.chance)}{now}."
-    )
-    if daily.unlike is not None:
-        say(f"Note: {daily.unlike}")
 
 
 def _few(users: float) -> str:

@@ -23,15 +23,14 @@ from rich.progress import (
 from rich.text import Text
 
 from diminuendo._compile_progress import Reporter, reported_by
-from diminuendo.cli import loading
 
 
 def _load_plugins(context: typer.Context, said: list[str] | None) -> list[str] | None:
     """Import the plugins that were named, before the command looks anything up."""
     if not context.resilient_parsing:
         for each in said or ():
-            with loading():
-                from diminuendo._plugins import load
+            from diminuendo._plugins import load
+
             load(each)
     return said
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from diminuendo._extras import extra
-from diminuendo.cli import loading
 from diminuendo.cli.options import Argument, Option
 from diminuendo.errors import InvalidInput
 
@@ -58,7 +57,7 @@ def serve_command(
     new_token_key: Annotated[bool, Option("Encrypt tokens with a new key from the next start on.")] = False,
 ) -> None:
     """Run private learners behind HTTP: front ends, a trainer, a store, a dashboard."""
-    with loading(), extra("serve"):
+    with extra("serve"):
         from diminuendo.service import keys
         from diminuendo.service.api.keys import ROLES
         from diminuendo.service.start import apply, run_demo, run_site

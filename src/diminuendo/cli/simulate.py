@@ -5,14 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich import box
 from rich.table import Table
-from rich.text import Text
 
-from diminuendo.cli import loading
 from diminuendo.cli.opened import opened
 from diminuendo.cli.screen import (
     Plugins,
@@ -25,23 +23,20 @@ from diminuendo.cli.screen import (
     write_json,
 )
 from diminuendo.cli.typed import (
-    HITS,
-    HitsWord,
     PrivateContext,
     ResponseRate,
-    compared_with,
     how_to_read,
     learner_names,
     numbers_in,
     rules_of,
+    today_in,
 )
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from diminuendo.simulate.result import Simulation, Sweep
-    from diminuendo.simulate.sweeps import Tell
+    from diminuendo.simulate.result import Sweep
+    from diminuendo.simulate.sweeps import Experiment, Tell
     from diminuendo.streams import Users
-    from diminuendo.streams.per_day import PerDay
     from diminuendo.types import FeedbackKind, Progress
 
 # Names that help texts list, written down once more, because the tables they come from take long to load. A test
@@ -70,13 +65,16 @@ def demo(
 
     Then again with the area of entry of each visitor as a context.
     """
-    with loading():
-        from diminuendo.streams import msweb, open_stream
+    from diminuendo.simulate import Experiment
+    from diminuendo.streams import msweb, open_stream
 
-    asked: dict[str, Any] = {"slots": 5, "epsilons": DEMO_EPSILONS, "seeds": seeds, "jobs": jobs}
-    _run(msweb(), out, learners=DEMO_LEARNERS, **asked)
+    def experiment(stream: Users, learners: tuple[str, ...]) -> Experiment:
+        return Experiment(stream, 5, epsilon=DEMO_EPSILONS, learners=learners, seeds=seeds)
+
+    _run(experiment(msweb(), DEMO_LEARNERS), out, jobs=jobs)
     say_plainly("\nNow with the area of entry as a context; the other areas are to be predicted:")
-    _run(open_stream("msweb-entry", context="entry"), out / "personal", learners=PERSONAL_LEARNERS, **asked)
+    entries = open_stream("msweb-entry", context="entry")
+    _run(experiment(entries, PERSONAL_LEARNERS), out / "personal", jobs=jobs)
 
 
 def simulate_command(
@@ -132,8 +130,6 @@ def simulate_command(
             help="The slate that everybody is shown now, to compare with: names or numbers, as tea,soap,jam."
         ),
     ] = None,
-    per_day: Annotated[float | None, typer.Option(help="Users a day: results in hits a day, too.")] = None,
-    hits: HitsWord = HITS,
     seeds: Annotated[int, typer.Option(help="Runs of each learner with each budget.")] = 5,
     rounds: Annotated[
         str | None, typer.Option(help="Only the first so many rounds; as 1000 or 1000,10000.")
@@ -207,8 +203,8 @@ def simulate_command(
     plugin: Plugins = None,
 ) -> None:
     """Run learners against streams and compare them with hindsight; several slots, budgets and rounds make a sweep."""
-    with loading():
-        from diminuendo import _validate
+    from diminuendo import _validate
+
     # What was typed wrong is refused before anything else is loaded, and what cannot be read before the rest is.
     _validate.one_of(feedback, FEEDBACKS, "--feedback")
     _validate.one_of(clicks, CLICKS, "--clicks")
@@ -226,7 +222,7 @@ def simulate_command(
     }
     how |= {"users_without": users_without, "context": context, "private_context": private_context}
     counts = numbers_in(slots, int, "--slots")
-    compared = compared_with(today, per_day, hits)
+    now = today_in(today)
     cuts = None if rounds is None else numbers_in(rounds, int, "--rounds")
     budgets = numbers_in(epsilon, float, "--epsilon")
     make_room(json_file)
@@ -235,15 +231,15 @@ def simulate_command(
     names = _names(learners, feedback, ruled=rules is not None)
     if learners is None and context is not None:
         names = _compared(names, crowds[0], feedback, delta, delay.split(","), response_rate)
-    _run(
+    from diminuendo.simulate import Experiment
+
+    experiment = Experiment(
         crowds,
-        out,
-        json_file,
-        slots=counts,
-        rounds=cuts,
-        epsilons=budgets,
+        counts,
+        cuts,
+        epsilon=budgets,
         learners=names,
-        feedback=feedback,
+        feedback=cast("FeedbackKind", feedback),
         delta=delta,
         max_rounds_per_user=max_rounds_per_user,
         clicks=clicks,
@@ -252,18 +248,16 @@ def simulate_command(
         retention=retention,
         sample=sample,
         rules=rules,
-        **compared,
+        today=now,
         seeds=seeds,
-        jobs=jobs,
-        ray=ray,
         time_limit=time_limit,
     )
+    _run(experiment, out, json_file, jobs=jobs, ray=ray)
 
 
 def streams_command(plugin: Plugins = None) -> None:
     """Built-in streams, and the files that can be read."""
-    with loading():
-        from diminuendo.streams import BUILTIN
+    from diminuendo.streams import BUILTIN
 
     table = Table(title="Built-in streams", title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("name")
@@ -292,7 +286,7 @@ def _names(given: str | None, feedback: str, *, ruled: bool = False) -> list[str
     if given is None:
         kind = cast("FeedbackKind", feedback)
         usual = [role for role in ("private", "nonprivate") if feedback in ROLES[role]] + ["random"]
-        return [name for name in usual if not ruled or learner_class(name, kind).takes_rules]
+        return [name for name in usual if not ruled or learner_class(name, kind).takes("rules")]
     return learner_names(given)
 
 
@@ -300,10 +294,9 @@ def _compared(
     names: list[str], users: Users, feedback: str, delta: float, delay: list[str], response_rate: float
 ) -> list[str]:
     """These learners, and those to compare them with where something is known of users."""
-    with loading():
-        from diminuendo.learners import Setting
-        from diminuendo.learners.base.replay import as_delay
-        from diminuendo.simulate.contexts import comparison
+    from diminuendo.learners import Setting
+    from diminuendo.learners.base.replay import as_delay
+    from diminuendo.simulate.contexts import comparison
 
     kind = cast("FeedbackKind", feedback)
     setting = Setting(users.n_items, 1, len(users), kind, delta=delta)
@@ -311,13 +304,18 @@ def _compared(
     return comparison(names, setting, users.contexts, at_once=at_once)
 
 
-def _run(streams: Any, out: Path | None, json_file: Path | None = None, **asked: Any) -> None:
-    """Sweep, and show what was found; when interrupted, say what is kept and how to go on."""
-    with loading():
-        from diminuendo.simulate.sweeps import sweep
+def _run(
+    experiment: Experiment,
+    out: Path | None,
+    json_file: Path | None = None,
+    *,
+    jobs: int,
+    ray: str | None = None,
+) -> None:
+    """Run it and print the results; when interrupted, say which runs are stored and how to go on."""
     try:
         with progress_bars() as bars:
-            result = sweep(streams, **asked, out=out, progress=_said(bars))
+            result = experiment.run(jobs=jobs, ray=ray, out=out, progress=_said(bars))
         _show(result, out, json_file)
     except KeyboardInterrupt:
         from diminuendo.simulate.store import finished_runs
@@ -364,23 +362,7 @@ def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
             say(worth_of_contexts(one))
         if health := health_said(one):
             say(health)
-        if one.per_day is not None:
-            _show_hits(one, one.per_day)
     _write(found, out, json_file)
-
-
-def _show_hits(simulation: Simulation, day: PerDay) -> None:
-    """What is earned in a day, as a table."""
-    from diminuendo.simulate.hits import hits_said, hits_table
-
-    table = Table(box=box.SIMPLE_HEAD)
-    names, rows = hits_table(simulation, day)
-    for name in names:
-        table.add_column(Text(name), justify="left" if not table.columns else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    console.print(table)
-    say(hits_said(simulation, day), style="dim")
 
 
 def _write(found: Sweep, out: Path | None, json_file: Path | None) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 from diminuendo._extras import extra
-from diminuendo.cli import loading
 from diminuendo.cli.options import Argument, Option
 from diminuendo.errors import InvalidInput
 
@@ -19,7 +18,7 @@ def move_command(
 ) -> None:
     """Move a store from its file to PostgreSQL. The file is never used again; cut off, run it again."""
     _check(target)
-    with loading(), extra("serve"):
+    with extra("serve"):
         from diminuendo.service.store.move import move
         from diminuendo.service.store.postgres.schema import PRIVATE
 
@@ -36,7 +35,7 @@ def roles_command(
 ) -> None:
     """Make the roles of a PostgreSQL store: for front ends and for trainers."""
     _check(address)
-    with loading(), extra("serve"):
+    with extra("serve"):
         from diminuendo.service.store.postgres.roles import make_roles
 
     for name in make_roles(address, prefix, print):

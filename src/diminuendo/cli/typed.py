@@ -1,4 +1,4 @@
-"""What was typed, as values: numbers and names between commas, how tables are read, rules, the users of a day; and
+"""What was typed, as values: numbers and names between commas, how tables are read, and rules; and
 options that several commands have."""
 
 from __future__ import annotations
@@ -9,23 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from diminuendo.cli import loading
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
     from diminuendo.offline import SlateRules
     from diminuendo.streams import Users
-    from diminuendo.streams.per_day import PerDay
 
 Number = TypeVar("Number", int, float)
-HITS = "hits"
-"""What is counted in a day, unless there is a better word; as in streams.per_day."""
 
 ResponseRate = Annotated[float, typer.Option(help="The share of users who give feedback at all.")]
 PrivateContext = Annotated[
     bool, typer.Option("--private-context", help="Hide contexts, too, from everybody but the user.")
 ]
-HitsWord = Annotated[str, typer.Option(help="What hits are called; as clicks or sales.")]
 
 
 def numbers_in(given: str, kind: Callable[[str], Number], option: str) -> list[Number]:
@@ -66,27 +61,13 @@ def how_to_read(columns: str | None, scale: str | None) -> dict[str, Any]:
     return result
 
 
-def compared_with(today: str | None, per_day: float | None, hits: str) -> dict[str, Any]:
-    """Today's slate and the users of a day, where they are said."""
-    result: dict[str, Any] = {"today": None, "per_day": a_day(per_day, hits)}
-    if today is not None:
-        with loading():
-            from diminuendo.simulate.today import split
-        result["today"] = split(today)
-    return result
+def today_in(given: str | None) -> list[str] | None:
+    """The names or numbers of items in `--today`, where it is given."""
+    if given is None:
+        return None
+    from diminuendo.simulate.today import split
 
-
-def a_day(per_day: float | None, hits: str) -> PerDay | None:
-    """The users of a day, where it is said how many come."""
-    if per_day is not None:
-        with loading():
-            from diminuendo.streams.per_day import PerDay
-        return PerDay(per_day, hits)
-    if hits != HITS:
-        raise InvalidInput(
-            "--hits names what is counted in a day; say how many users come, as --per-day 1000."
-        )
-    return None
+    return split(given)
 
 
 def rules_of(pinned: str | None, caps: list[str], streams: Sequence[Users]) -> SlateRules | None:

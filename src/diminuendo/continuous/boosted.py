@@ -150,7 +150,7 @@ class BoostedAscent(PointLearner):
         Number of releases. By default the number with the least proved bound.
     ledger : Ledger, optional
         Charged when the learner is made. By default one in memory.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
     name : str, default "boosted-ascent"
         Name of the releases in the ledger.

@@ -86,7 +86,7 @@ class MetaFrankWolfe(PointLearner):
         By default those with the least proved bound.
     ledger : Ledger, optional
         Charged when the learner is made. By default one in memory.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
     name : str, default "frank-wolfe"
         Name of the releases in the ledger.

@@ -108,12 +108,12 @@ def check_an_answer_to_an_unknown_incarnation_counts_for_nothing_and_is_counted(
     before = learner.snapshot()
     other = tuple(item for item in range(N_ITEMS) if item not in decision.slate)[: len(decision.slate)]
     foreign = replace(decision, incarnation=decision.incarnation + 12_345)
-    for wrong in (foreign, replace(foreign, round=999), replace(foreign, slate=other), foreign.ticket):
+    for wrong in (foreign, replace(foreign, round=999), replace(foreign, slate=other), foreign.id):
         learner.observe(wrong, case.answer(decision, 0))
     assert learner.unmatched_responses == 4
     assert learner.snapshot() == before
     learner.observe(decision, case.answer(decision, 0))  # nothing was lost
-    for again in (decision, decision.ticket):  # second answers are of a life that is known
+    for again in (decision, decision.id):  # second answers are of a life that is known
         learner.observe(again, case.answer(decision, 0))
     assert learner.unmatched_responses == 4
 
@@ -124,9 +124,9 @@ def check_a_ticket_answers_as_its_decision_does(case: Case) -> None:
     for t in range(5):
         one, other = by_ticket.choose(), by_decision.choose()
         assert one == other
-        by_ticket.observe(one.ticket, case.answer(one, t))
+        by_ticket.observe(one.id, case.answer(one, t))
         by_decision.observe(other, case.answer(other, t))
-        by_ticket.observe(one.ticket, case.answer(one, t + 1))  # a second answer
+        by_ticket.observe(one.id, case.answer(one, t + 1))  # a second answer
     assert by_ticket.snapshot() == by_decision.snapshot()
 
 

@@ -185,7 +185,7 @@ class Log:
             NaN for a round without a response.
         rounds : sequence of int, optional
             Rising numbers of the rounds. By default 0, 1, 2, ...
-        lives : sequence of int or None, optional
+        incarnations : sequence of int or None, optional
             `Decision.incarnation` of each round.
 
         Returns

@@ -18,9 +18,8 @@ from diminuendo.learners.base.replay import replay
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.cascade_thompson import CascadeThompson
 from diminuendo.learners.epoch_greedy import EpochGreedy
-from diminuendo.learners.hedge.bandit import ExploreExploit
+from diminuendo.learners.hedge.bandit import ExploreExploit, StreeterGolovinBandit
 from diminuendo.learners.hedge.bandit_dp import BanditDp
-from diminuendo.learners.hedge.exploring import StreeterGolovinBandit
 from diminuendo.learners.hedge.fi_dp import FiDp, StreeterGolovin
 from diminuendo.learners.hedge.fi_pure import FiPure
 from diminuendo.learners.hedge.lazy import LazyHedge
@@ -88,6 +87,10 @@ ABOUT = {
     "paper": "the paper's algorithms with the paper's constants, not for use",
 }
 """What each role is for."""
+
+
+NO_OPTIONS = ("name", "setting", "ledger", "rng", "more")
+"""Parameters of `make` that are no options of a learner."""
 
 
 def with_variants() -> list[str]:
@@ -171,9 +174,9 @@ def make(
         What is charged. A path is opened as a ledger, or begun with the budget, adjacency and accountant that this
         learner needs (`learner.ledger.close()` releases it). By default the learner has a ledger of its own, in
         memory. Several learners share one open ledger under names of their own: `ledger.named("basket")`.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource; SeededSource for simulation.
-    visits, patience, contexts, rules, exclusions, retention, sample : optional
+    max_rounds_per_user, feedback_window, contexts, rules, exclusions, retention, sample : optional
         In place of what the setting says.
     prior : sequence of float, optional
         Public guess of the share of users whom each item pleases.
@@ -219,14 +222,12 @@ def make(
     >>> decision = learner.choose()
     >>> learner.observe(decision, dim.user(dim.NoisyOr(), {4: 0.5, 7: 1.0}, n_items=20))
     """
-    said = {
-        "max_rounds_per_user": max_rounds_per_user, "feedback_window": feedback_window, "contexts": contexts,
-        "rules": rules, "exclusions": exclusions,
-        "retention": retention, "sample": sample,
-        "prior": prior, "prior_users": prior_users, "absent": None if absent is None else tuple(absent),
-        "eligible": eligible, "engine": engine, "private": private,
-    }  # fmt: skip
-    entry, setting, options = _asked(name, setting, {k: v for k, v in said.items() if v is not None} | more)
+    given = {
+        option: value for option, value in locals().items() if option not in NO_OPTIONS and value is not None
+    }
+    if absent is not None:
+        given["absent"] = tuple(absent)  # it may be an iterator, and is read twice
+    entry, setting, options = _resolved(name, setting, given | more)
     if ledger is None or isinstance(ledger, Ledger):
         return entry.for_setting(setting, rng=rng, ledger=ledger, **options)
     opened = Ledger.open_or_begin(ledger, lambda: _budget_of(entry, setting, options))
@@ -269,7 +270,7 @@ def budget_for(name: str, setting: Setting, **options: Any) -> Budget:
     >>> print(dim.budget_for("private", setting))
     epsilon 1, delta 0; unit: replace one user's 2 rounds; counted as pure
     """
-    return _budget_of(*_asked(name, setting, options))
+    return _budget_of(*_resolved(name, setting, options))
 
 
 def restore(
@@ -288,7 +289,7 @@ def restore(
         As `Learner.snapshot` returned it.
     ledger : Ledger or str or Path, optional
         The ledger that paid for the learner, or its file. Required if it had one.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
     clock : callable, optional
         Required if the feedback window is in seconds, as `time.time`.
@@ -340,7 +341,9 @@ def entry_for(name: str, setting: Setting) -> AnyEntry:
     return learner_class(name, setting.feedback)
 
 
-def _asked(name: str, setting: Setting, options: dict[str, Any]) -> tuple[AnyEntry, Setting, dict[str, Any]]:
+def _resolved(
+    name: str, setting: Setting, options: dict[str, Any]
+) -> tuple[AnyEntry, Setting, dict[str, Any]]:
     """Which learner is meant, for what, and with which options besides; those that it does not take are refused."""
     spec = {field.name for field in fields(Setting)}
     setting = replace(setting, **{option: options[option] for option in options if option in spec})

@@ -48,7 +48,6 @@ from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.process_guard import all_or_nothing
 from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness.exponential import select
 from diminuendo.randomness.sources import RandomSource
@@ -143,7 +142,7 @@ class EpochPolicy(MenuPolicy):
 
     def due(self) -> bool:
         """Whether an epoch is settled whose slate was not drawn yet."""
-        return int(self._made[0]) < self.epochs.of(self.frame.settled)
+        return int(self._made[0]) < self.epochs.of(self.frame.closed)
 
     def release(self) -> None:
         """Draw the slate of an epoch that is over, each item on disk before the next is asked for."""
@@ -161,11 +160,10 @@ class EpochPolicy(MenuPolicy):
                 item = int(self._paid.once(part, partial(self._pick, walk, left), self.frame.secret)[0])
             walk.join(item)
             slate = self._placed(walk.chosen)
-        with guard.publishing(), guard.answers, guard.lock:
+        with guard.answers, guard.lock:
             self._users.forget(number + 1)  # first: whatever happens, nobody is asked for a second slate
-            with all_or_nothing((self._slate, self._made)):
-                self._slate[:], self._made[0] = slate, number + 1
-                self._chooser, self._walk = self._next_menu().chooser(), None
+            self._slate[:], self._made[0] = slate, number + 1
+            self._chooser, self._walk = self._next_menu().chooser(), None
 
     def _placed(self, chosen: Sequence[int]) -> Items:
         """Items in the order in which they were picked, each in its slot."""
@@ -183,8 +181,7 @@ class EpochPolicy(MenuPolicy):
         """Keep her until her epoch is over; if it is, she has said nothing."""
         epoch = self.epochs.of(self.frame.decisions.round_at(place))
         if epoch >= self._made[0]:
-            with self.frame.guard.learning():
-                self._users.add(answer, epoch)
+            self._users.add(answer, epoch)
 
     def learn_all(self, places: Ints, answers: Sequence[Objective] | Users) -> None:
         """As `learn`, each with the round in which she came."""
@@ -192,13 +189,12 @@ class EpochPolicy(MenuPolicy):
         epochs = np.array([self.epochs.of(number) for number in rounds.tolist()])
         for epoch in np.unique(epochs[epochs >= self._made[0]]).tolist():
             (which,) = np.nonzero(epochs == epoch)
-            with self.frame.guard.learning():
-                if isinstance(answers, Users):
-                    theirs, some = answers[which], range(len(which))
-                    self._users.add_rows(theirs.family, theirs.table, some, epoch, rounds=rounds[which])
-                else:
-                    for each in which.tolist():
-                        self._users.add(answers[each], epoch, round=int(rounds[each]))
+            if isinstance(answers, Users):
+                theirs, some = answers[which], range(len(which))
+                self._users.add_rows(theirs.family, theirs.table, some, epoch, rounds=rounds[which])
+            else:
+                for each in which.tolist():
+                    self._users.add(answers[each], epoch, round=int(rounds[each]))
 
     def erase(self, rounds: Ints) -> None:
         """The slate that is drawn after their epoch does not depend on the users of these rounds."""
@@ -268,13 +264,13 @@ def epoch_greedy(
         Privacy budget.
     epoch : int, optional
         Length of epochs. By default each is twice as long as the one before.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         Contribution bound: how many rounds of one user count.
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window.
     rules : SlateRules, optional
         What every slate satisfies. Pinned items are not drawn, and the budget is for the other slots.

@@ -54,9 +54,9 @@ def random_slates(
         Number of items.
     slots : int
         Number of items in a slate.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window.
 
     Returns

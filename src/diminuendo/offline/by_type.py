@@ -39,9 +39,7 @@ class HindsightByType:
     users: dict[int, int]
 
 
-def greedy_by_type(
-    stream: Stream, slots: int, types: Ints | None = None, *, method: str = "lazy"
-) -> HindsightByType:
+def greedy_by_type(stream: Stream, slots: int, types: Ints | None = None) -> HindsightByType:
     """Return greedy in hindsight on the users of each context id.
 
     Parameters
@@ -52,8 +50,6 @@ def greedy_by_type(
         Number of items in each slate.
     types : ndarray of int, optional
         Context ids other than those of the stream, such as `shuffled(stream.types)`.
-    method : str, default "lazy"
-        As in `greedy`.
 
     Returns
     -------
@@ -86,10 +82,10 @@ def greedy_by_type(
     if len(known) != len(stream):
         raise InvalidInput(f"types must have one for each of {len(stream):,} users; got {len(known):,}.")
     order = np.argsort(known, kind="stable")
-    came, starts = np.unique(known[order], return_index=True)
+    kinds, starts = np.unique(known[order], return_index=True)
     slates, users = {}, {}
-    for kind, rows in zip(came.tolist(), np.split(order, starts[1:]), strict=True):
-        slates[kind] = greedy(stream[rows], slots, method=method)
+    for kind, rows in zip(kinds.tolist(), np.split(order, starts[1:]), strict=True):
+        slates[kind] = greedy(stream[rows], slots)
         users[kind] = len(rows)
     earned = sum(users[kind] * slates[kind].value for kind in slates)
     return HindsightByType(earned / max(1, len(stream)), slates, users)

@@ -1,9 +1,8 @@
 """Greedy in hindsight: add the item that helps most, k times. At least 1 - 1/e of the best possible.
 
-`plain` evaluates every item for every user in every step. `lazy` finds the same items with fewer evaluations: of
-users, only those whom the last item moved; of functions, only items whose earlier gain, which can only have fallen,
-could still win. `stochastic` evaluates a random few items, and loses a little. Ties go to the smaller item.
-`data_bound` bounds what any slate can earn.
+Fewer evaluations than of every item for every user in every step suffice: of users, only those whom the last item
+moved; of functions, only items whose earlier gain, which can only have fallen, could still win. Ties go to the smaller
+item. `data_bound` bounds what any slate can earn.
 
 With rules (rules.py) the next item is the best that they leave; fitting.py has the approximation factors.
 """
@@ -11,20 +10,16 @@ With rules (rules.py) the next item is the best that they leave; fitting.py has 
 from __future__ import annotations
 
 import heapq
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput
 from diminuendo.offline.fitting import FittedRules
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.offline.total import Total, UsersTotal, total
 from diminuendo.streams.users import Stream
 from diminuendo.types import EMPTY_SLOT, Floats, Items, Slate
-
-METHODS = ("lazy", "plain", "stochastic")
 
 
 @dataclass(frozen=True)
@@ -47,15 +42,7 @@ class Hindsight:
     gains: tuple[float, ...]
 
 
-def greedy(
-    stream: Stream,
-    slots: int,
-    *,
-    rules: SlateRules | None = None,
-    method: str = "lazy",
-    seed: int = 0,
-    accuracy: float = 0.05,
-) -> Hindsight:
+def greedy(stream: Stream, slots: int, *, rules: SlateRules | None = None) -> Hindsight:
     """Return the greedy slate in hindsight: k times the item that adds most. Not private.
 
     Parameters
@@ -67,13 +54,6 @@ def greedy(
     rules : SlateRules, optional
         What the slate must satisfy. The slate is then in the order of slots, without empty ones, and gains are in
         the order of choice, pinned items first.
-    method : {"lazy", "plain", "stochastic"}, default "lazy"
-        "plain" evaluates every item in every step. "lazy" returns the same slate with fewer evaluations.
-        "stochastic" evaluates (n_items / k) log(1 / accuracy) random items in each step.
-    seed : int, default 0
-        For "stochastic".
-    accuracy : float, default 0.05
-        For "stochastic": it keeps at least 1 - 1/e - accuracy of the best value on average.
 
     Returns
     -------
@@ -82,7 +62,7 @@ def greedy(
     Raises
     ------
     InvalidInput
-        If `slots` is out of range, rules cannot be satisfied, or are combined with "stochastic".
+        If `slots` is out of range, or rules cannot be satisfied.
 
     Notes
     -----
@@ -92,8 +72,7 @@ def greedy(
     References
     ----------
     Nemhauser, Wolsey & Fisher (1978), An analysis of approximations for maximizing submodular set functions,
-    Mathematical Programming 14. Minoux (1978) for "lazy". Mirzasoleiman et al. (2015), Lazier than lazy greedy,
-    AAAI, for "stochastic".
+    Mathematical Programming 14. Minoux (1978), Accelerated greedy algorithms, for the order of evaluations.
 
     Examples
     --------
@@ -103,18 +82,10 @@ def greedy(
     ((8, 4, 34), 0.627)
     """
     k = _validate.slots(slots, stream.n_items)
-    _validate.one_of(method, METHODS, "method")
     summed, kept_to = total(stream), as_rules(rules)
     if kept_to is not None:
-        if method == "stochastic":
-            raise InvalidInput("Nothing is known of stochastic greedy by rules; use method='lazy'.")
         return _by_rules(summed, FittedRules(kept_to, stream.n_items, k))
-    if method == "lazy":
-        added = _moving(summed, k) if isinstance(summed, UsersTotal) else _lazy(summed, k)
-    elif method == "plain":
-        added = _plain(summed, k)
-    else:
-        added = _stochastic(summed, k, np.random.default_rng(seed), accuracy)
+    added = _moving(summed, k) if isinstance(summed, UsersTotal) else _lazy(summed, k)
     users = max(1, len(stream))
     return Hindsight(tuple(summed.prefix), summed.value() / users, tuple(gain / users for gain in added))
 
@@ -178,17 +149,6 @@ def top_sum(gains: Floats, count: int) -> float:
 # Each of these makes the greedy slate the prefix of the sum, and returns what each item added.
 
 
-def _plain(summed: Total, k: int) -> list[float]:
-    added: list[float] = []
-    for _ in range(k):
-        gains = summed.gains()
-        gains[summed.prefix] = -np.inf
-        best = int(np.argmax(gains))
-        added.append(float(gains[best]))
-        summed.add(best)
-    return added
-
-
 def _moving(summed: UsersTotal, k: int) -> list[float]:
     """Gains that go along with the prefix are nearly right; where that leaves a doubt, everybody is asked again."""
     added: list[float] = []
@@ -221,20 +181,4 @@ def _lazy(summed: Total, k: int) -> list[float]:
             continue
         added.append(-negated)
         summed.add(item)
-    return added
-
-
-def _stochastic(summed: Total, k: int, rng: np.random.Generator, accuracy: float) -> list[float]:
-    if not 0 < accuracy < 1:
-        raise InvalidInput(f"accuracy must lie between 0 and 1; got {accuracy}.")
-    few = math.ceil(summed.n_items / k * math.log(1 / accuracy))
-    left = list(range(summed.n_items))
-    added: list[float] = []
-    for _ in range(k):
-        asked = sorted(int(item) for item in rng.choice(left, min(few, len(left)), replace=False))
-        gains = [summed.gain(item) for item in asked]
-        best = int(np.argmax(gains))
-        added.append(gains[best])
-        left.remove(asked[best])
-        summed.add(asked[best])
     return added

@@ -171,7 +171,7 @@ def private_greedy(
         slate. A ledger adds costs, so the calibration is its budget's accountant.
     name : str, default "slate"
         Name of the release in the ledger.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Source of randomness. By default SystemSource.
 
     Returns

@@ -6,15 +6,13 @@ and never a matrix of users times items beyond the sparse rows themselves.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from diminuendo._numba import allocating_kernel, kernel
 from diminuendo.objectives.family import GainBuffer, Table, add, ceiling, gain, gains, new_gain_buffer, value
 from diminuendo.streams.users import Stream, Users
-from diminuendo.streams.walks import Walkers, begin, segments_of, singles, walkers_of
-from diminuendo.types import Floats, Ints
+from diminuendo.streams.walks import Walkers, begin, walkers_of
+from diminuendo.types import Floats
 
 
 def total(stream: Stream) -> Total:
@@ -86,23 +84,6 @@ class UsersTotal(Total):
         out[self.prefix] = 0.0
         return out
 
-    def gain(self, item: int) -> float:
-        """One item's gain: only those who care about it are asked."""
-        if item in self.prefix:
-            return 0.0
-        starts, users = self._users_by_item
-        return float(_gain(self._walkers, users[starts[item] : starts[item + 1]], item))
-
-    @cached_property
-    def _users_by_item(self) -> tuple[Ints, Ints]:
-        """(starts, users): those who care about item a are users[starts[a]:starts[a+1]], in order.
-
-        Nobody else ever gains from the item, whatever else is shown, because returns diminish.
-        """
-        (everybody,) = segments_of(self.users)
-        by_item = singles(everybody, self.n_items).as_scipy().tocsc()
-        return by_item.indptr.astype(np.int64), by_item.indices.astype(np.int64)
-
     def move(self, item: int, gains: Floats) -> float:
         """prefix := prefix + item, what that adds, and `gains` taken along to the new prefix, up to rounding.
 
@@ -141,15 +122,6 @@ def _gains(walk: Walkers, buffer: GainBuffer, out: Floats) -> None:
     for t in range(len(rows)):
         for j in range(gains(table, t, state, at[t], buffer, 0)):
             out[buffer.items[j]] += buffer.gains[j]
-
-
-@kernel
-def _gain(walk: Walkers, users: Ints, item: int) -> float:
-    table, _, at, state = walk
-    total = 0.0
-    for t in users:
-        total += gain(table, t, state, at[t], item)
-    return total
 
 
 @kernel

@@ -34,8 +34,8 @@ from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import bandit_dp as algorithm_3
 from diminuendo.learners.hedge import fi_dp as algorithm_2
 from diminuendo.learners.hedge import fi_pure as pure_experts
+from diminuendo.learners.hedge.bandit import StreeterGolovinBandit
 from diminuendo.learners.hedge.constants import Calibration, Resample
-from diminuendo.learners.hedge.exploring import StreeterGolovinBandit
 from diminuendo.learners.hedge.fi_dp import StreeterGolovin
 from diminuendo.offline.private_greedy import private_greedy
 from diminuendo.paper import algorithms, bounds
@@ -122,7 +122,7 @@ class Algorithm:
             The best constants that the proved guarantee allows, or those that the paper prints.
         ledger : Ledger, optional
             What is charged. By default a ledger in memory.
-        coins : Coins, optional
+        rng : RandomSource, optional
             Randomness. By default SystemSource.
 
         Returns
@@ -181,7 +181,7 @@ def fi_pure(
         The curvature that makes the proved bound least, or the printed one.
     ledger : Ledger, optional
         What is charged. By default a ledger in memory.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
 
     Returns
@@ -238,7 +238,7 @@ def bandit_dp(
         Whether explorations are capped.
     ledger : Ledger, optional
         What is charged. By default a ledger in memory.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
 
     Returns
@@ -346,7 +346,7 @@ def streeter_golovin(n_items: int, slots: int, rounds: int, *, rng: RandomSource
     ----------
     n_items, slots, rounds : int
         N, k and T.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
 
     Returns
@@ -375,7 +375,7 @@ def streeter_golovin_bandit(
     ----------
     n_items, slots, rounds : int
         N, k and T.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
 
     Returns

@@ -84,7 +84,7 @@ def hedge(g: Iterable[Sequence[float]], N: int, eta: float, *, rng: RandomSource
         Number of actions.
     eta
         Learning rate.
-    coins
+    rng
         Source of randomness; by default the operating system.
 
     Examples
@@ -119,7 +119,7 @@ def fi_dp(
         The privacy that is claimed.
     eta
         Learning rate; by default the printed one.
-    coins
+    rng
         Source of randomness; by default the operating system.
 
     Yields
@@ -390,7 +390,7 @@ def continuous(
         Number of copies; by default the printed one, rounded, at least 1 (erratum 5).
     H
         Curvature of the leaders; by default the one in Theorem 10.
-    coins
+    rng
         Source of randomness; by default the operating system.
 
     Yields

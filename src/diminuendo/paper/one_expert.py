@@ -34,7 +34,7 @@ class PrivateHedge:
         "paper": rate epsilon / sqrt(32 T log(1/delta)); "tight": the largest rate that the budget allows.
     ledger : Ledger, optional
         Charged as it draws.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
 
     Raises

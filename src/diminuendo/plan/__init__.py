@@ -7,23 +7,18 @@ proved from them is forecast from a stated model of users who do not exist (mode
 
 from diminuendo.plan.contexts import ContextPlan
 from diminuendo.plan.first_look import FirstLook
-from diminuendo.plan.keeping import Keeping
 from diminuendo.plan.noise import Noise
-from diminuendo.plan.per_day import DayForecast, day_forecast
 from diminuendo.plan.planner import Candidate, Plan, candidate, pick, plan
 from diminuendo.plan.price import Price
 
 __all__ = [
     "Candidate",
     "ContextPlan",
-    "DayForecast",
     "FirstLook",
-    "Keeping",
     "Noise",
     "Plan",
     "Price",
     "candidate",
-    "day_forecast",
     "pick",
     "plan",
 ]

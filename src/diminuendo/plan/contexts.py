@@ -105,7 +105,7 @@ def context_plan(
     checked = tuple(_validate.positive_int(size, "contexts") for size in sizes)
     contexts = Contexts({f"column {number}": size for number, size in enumerate(checked, 1)}, private=private)
     entry, releases = LEARNERS[made.name], releases_of(made)
-    taken = entry.takes_contexts
+    taken = entry.takes("contexts")
     on_average = tuple(setting.rounds / size for size in checked)
     numbers = 0 if releases is None else sum(checked) * setting.n_items
     factors, promise, needed = (None, None), None, None

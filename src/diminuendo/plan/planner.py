@@ -19,10 +19,9 @@ from diminuendo.learners.recommend import Rule, preferred
 from diminuendo.offline import ONE_MINUS_1_OVER_E
 from diminuendo.plan.contexts import ContextPlan, context_plan
 from diminuendo.plan.first_look import FirstLook, first_look
-from diminuendo.plan.keeping import Keeping, in_sample, keeping
 from diminuendo.plan.model import PublicModel, assumed, half_way
 from diminuendo.plan.noise import Noise, noise, releases_of
-from diminuendo.plan.price import Price, prices, random_loss, short_run
+from diminuendo.plan.price import Price, in_sample, prices, random_loss, short_run
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.types import FeedbackKind, Progress
 
@@ -133,8 +132,6 @@ class Plan:
         feedback only after `with_prices`.
     contexts : ContextPlan, optional
         What contexts would do, if they were asked about.
-    keeping : Keeping, optional
-        What a retention and a public sample cost, if either was given.
     prices : tuple of Price
         Forecasts for several epsilons; empty before `with_prices`.
 
@@ -152,7 +149,6 @@ class Plan:
     first_look: FirstLook | None
     half_way: int | None
     contexts: ContextPlan | None = None
-    keeping: Keeping | None = None
     prices: tuple[Price, ...] = ()
 
     def __getitem__(self, name: str) -> Candidate:
@@ -189,12 +185,7 @@ class Plan:
         if self.recommended == "random":  # it costs nothing at any epsilon
             return self
         result = prices(self.recommended, self.setting, self.cares_about, epsilons, progress)
-        rules = self.keeping
-        if rules is not None:
-            here = (self.setting.epsilon,)
-            (otherwise,) = prices(self.recommended, rules.otherwise, self.cares_about, here, progress)
-            rules = replace(rules, loss_otherwise=otherwise.loss)
-        priced = replace(self, prices=result, keeping=rules)
+        priced = replace(self, prices=result)
         return priced if priced.price is None else replace(priced, half_way=priced.price.half_way)
 
     @property
@@ -247,7 +238,6 @@ class Plan:
                 "prices": [price.as_json() for price in self.prices],
             },
             "contexts": None if self.contexts is None else self.contexts.as_json(),
-            "keeping": None if self.keeping is None else self.keeping.as_json(),
             "candidates": [candidate.as_json(self.setting.rounds) for candidate in self.candidates],
             "left_out": self.left_out,
         }
@@ -290,11 +280,11 @@ def plan(
         Whether a regret bound is wanted that holds for any sequence of users.
     cares_about : float, optional
         How many items a user cares about on average, if that is known.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         How many rounds of one user count; they share the budget.
-    late : int or str, default 0
+    delay : int or str, default 0
         Feedback delay in users: a number, or "exponential:1000" for a mean.
-    answering : float, default 1.0
+    response_rate : float, default 1.0
         Share of users who respond.
     contexts : sequence of int, optional
         How many categories each feature of contexts has, as (20, 24).
@@ -366,7 +356,6 @@ def plan(
         look,
         None if half is None else min(setting.rounds, half * setting.sample),
         known,
-        keeping(name, setting, feedback_window, cares),
     )
 
 

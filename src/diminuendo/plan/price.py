@@ -42,7 +42,6 @@ from diminuendo.learners.base.replay import Delay, replay
 from diminuendo.learners.base.setting import Setting
 from diminuendo.offline import greedy
 from diminuendo.plan.first_look import FirstLook, first_look
-from diminuendo.plan.keeping import in_sample
 from diminuendo.plan.model import PublicModel, half_way
 from diminuendo.plan.noise import noise, releases_of
 from diminuendo.privacy import curves
@@ -120,7 +119,7 @@ def prices(
 ) -> tuple[Price, ...]:
     """The learner of that name at every epsilon, and at the setting's own; where it cannot be made there is no row.
 
-    With a public sample the users of the sample are simulated: to all others the same happens (keeping.py).
+    With a public sample the users of the sample are simulated: to all others the same happens (docs/maths/late.md, L4).
     """
     one_in, whole, setting = setting.sample, setting.rounds, in_sample(setting)
     asked = sorted({*(EPSILONS[setting.feedback] if epsilons is None else epsilons), setting.epsilon})
@@ -154,6 +153,11 @@ def prices(
         half = None if half is None else min(whole, half * one_in)
         result.append(Price(epsilon, tuple(losses), None if told is None else told.apart, half, look))
     return tuple(result)
+
+
+def in_sample(setting: Setting) -> Setting:
+    """The setting of the users of the public sample alone: users outside are shown what these are shown."""
+    return replace(setting, rounds=-(-setting.rounds // setting.sample), sample=1)
 
 
 def random_loss(setting: Setting, cares_about: float) -> float:

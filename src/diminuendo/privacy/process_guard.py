@@ -1,10 +1,10 @@
-"""ProcessGuard: what publishes privately does so in one process, one thread at a time.
+"""ProcessGuard: a learner publishes in one process, and one thread at a time.
 
 Compiled code runs without Python's lock, so two threads inside one learner could use the same secret words, or pass a
-horizon together. And a forked copy that went on publishing would draw again what the original pays for once.
+horizon together. A forked copy that went on publishing would draw again what the original pays for once.
 
-A learner that is stopped in the midst of learning (Ctrl-C, no memory) cannot tell which feedback was counted, and might
-count some of it twice if it went on. So it refuses to: it is unusable until it is restored from its last snapshot.
+If learning fails in its midst, nobody can tell which feedback was counted, and some of it could count twice later. The
+learner is then unusable until it is restored from its last snapshot.
 """
 
 from __future__ import annotations
@@ -19,39 +19,35 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.errors import InvalidInput, LedgerInUse, UserCodeStopped
+from diminuendo.errors import InvalidInput, LedgerInUse
 
 Answer = TypeVar("Answer")
 
 
 class ProcessGuard:
-    """Locks, and whether this is the process in which they were made.
+    """The locks of a learner, and whether this is the process in which it was made.
 
-    There are three, and whoever needs several takes them in this order. `releasing`: one release at a time, however
-    long it takes. `answers`: what users said does not change, while it is added to or frozen for a release. `lock`:
-    what is public, for moments only, so that nobody who chooses waits.
+    Code that needs several locks takes them in this order. `releasing`: one release at a time, however long it takes.
+    `answers`: stored feedback does not change while it is added to or frozen for a release. `lock`: public state, held
+    for moments only, so that `choose` does not wait.
     """
 
     def __init__(self) -> None:
-        self.renew()
-        self.same_process = True
-        self.broken = False
-        self.failures: type[BaseException] = BaseException
-        """What ends it in the midst of a piece of work."""
+        self._renew()
+        self.same_process, self.broken = True, False
         _ALL.add(self)
 
-    def renew(self) -> None:
-        """Locks that nobody holds."""
+    def _renew(self) -> None:
         self.releasing, self.answers, self.lock = threading.RLock(), threading.RLock(), threading.RLock()
 
     @contextmanager
     def everything(self) -> Iterator[None]:
-        """Nobody else does anything."""
+        """Hold all locks."""
         with self.releasing, self.answers, self.lock:
             yield
 
     def check(self, once: bool = True) -> None:
-        """Refuse where a piece of work was left half done; and in a forked copy of what there may be `once`."""
+        """Refuse a learner that failed while learning; and, if only one may exist (`once`), a forked copy."""
         if once and not self.same_process:
             raise LedgerInUse(
                 "This is a forked copy of something private; it would draw again what the original paid for once. "
@@ -65,71 +61,33 @@ class ProcessGuard:
 
     @contextmanager
     def learning(self) -> Iterator[None]:
-        """Learn in here. Whatever fails leaves a learner with a guarantee unusable."""
+        """Learn in here. Any failure leaves the learner unusable."""
         try:
             yield
-        except self.failures:
-            self.broken = True
-            raise
-
-    @contextmanager
-    def publishing(self) -> Iterator[None]:
-        """Choose, close rounds or release in here. What fails may be tried again, unless it was stopped."""
-        try:
-            yield
-        except BaseException as error:
-            self.broken |= isinstance(error, UserCodeStopped) or not isinstance(error, Exception)
-            raise
-
-    @contextmanager
-    def asking(self) -> Iterator[None]:
-        """Users' own code is asked in here. What ends programs there is the end of this object."""
-        try:
-            yield
-        except UserCodeStopped:
+        except BaseException:
             self.broken = True
             raise
 
 
 @contextmanager
 def all_or_nothing(arrays: Iterable[NDArray[Any]]) -> Iterator[None]:
-    """A piece of work that changes these arrays; should it fail, they are as before, and it may be tried again."""
+    """Restore these arrays if the block fails, so that it can be tried again."""
     before = [(array, array.copy()) for array in arrays]
     try:
         yield
     except BaseException:
-        for array, kept in before:
-            array[...] = kept
+        for array, copy in before:
+            array[...] = copy
         raise
 
 
-def asked(ask: Callable[[], Answer]) -> Answer:
-    """What a user's own code returns, or the Exception that it raises.
-
-    What is no Exception ends programs, and is UserCodeStopped, whatever it was, also Ctrl-C: nobody can tell who raised
-    it. NumPy does not warn of numbers.
-    """
+def call_untrusted(call: Callable[[], Answer]) -> Answer | None:
+    """Call a user's own code. None if it raises an exception, which may hold private data and is not passed on."""
     with np.errstate(all="ignore"):
         try:
-            return ask()
+            return call()
         except Exception:
-            raise
-        except BaseException:  # it is not passed on, not even as a cause: it may say what only the user knows
-            pass
-    raise UserCodeStopped(
-        "The code of a user raised what is no Exception, such as SystemExit or KeyboardInterrupt. What asked it cannot "
-        "go on: restore() the last snapshot, or make a new learner; and ask no code that ends programs."
-    )
-
-
-def call_untrusted(ask: Callable[[], Answer]) -> Answer | None:
-    """As `asked`, but whatever Exception is raised is what this user said, nothing, and nobody sees it."""
-    try:
-        return asked(ask)
-    except UserCodeStopped:
-        raise
-    except Exception:
-        return None
+            return None
 
 
 _ALL: weakref.WeakSet[ProcessGuard] = weakref.WeakSet()
@@ -137,7 +95,7 @@ _ALL: weakref.WeakSet[ProcessGuard] = weakref.WeakSet()
 
 def _in_a_child() -> None:
     for guard in _ALL:
-        guard.renew()  # the old ones may be held by threads that are not here
+        guard._renew()  # the old ones may be held by threads that do not exist here
         guard.same_process = False
 
 

@@ -27,7 +27,7 @@ from struct import Struct
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, InvalidToken
-from diminuendo.types import LARGEST_INCARNATION, Decision, Ticket, sound
+from diminuendo.types import LARGEST_INCARNATION, Decision, DecisionId, sound
 
 VERSION = 1
 SHORTEST_KEY, LONGEST_KEY = 32, 64
@@ -69,7 +69,7 @@ class Tokens:
     >>> tokens = Tokens({1: bytes(range(32))})  # in production: secrets.token_bytes(32)
     >>> token = tokens.sign(Decision(round=7, slate=(3, 1), incarnation=5))
     >>> len(token), tokens.read(token)
-    (48, Ticket(round=7, life=5))
+    (48, DecisionId(round=7, incarnation=5))
     >>> tokens.read(token[:-1] + "A")
     Traceback (most recent call last):
         ...
@@ -97,12 +97,12 @@ class Tokens:
     def __repr__(self) -> str:
         return f"<Tokens: keys {', '.join(map(str, self._keys))}; {self.sign_with} signs>"
 
-    def sign(self, decision: Decision | Ticket) -> str:
+    def sign(self, decision: Decision | DecisionId) -> str:
         """Return the token of a decision.
 
         Parameters
         ----------
-        decision : Decision or Ticket
+        decision : Decision or DecisionId
             As `choose` returned it.
 
         Returns
@@ -110,14 +110,14 @@ class Tokens:
         str
             48 letters, digits, `-` and `_`.
         """
-        ticket = decision if isinstance(decision, Ticket) else sound(decision).ticket
-        for number, what in ((ticket.round, "round"), (ticket.incarnation, "incarnation")):
+        decision_id = decision if isinstance(decision, DecisionId) else sound(decision).id
+        for number, what in ((decision_id.round, "round"), (decision_id.incarnation, "incarnation")):
             _validate.whole(number, 0, LARGEST_INCARNATION, f"the {what} of a decision")
-        spec = SPEC.pack(VERSION, self.sign_with, ticket.round, ticket.incarnation)
+        spec = SPEC.pack(VERSION, self.sign_with, decision_id.round, decision_id.incarnation)
         return urlsafe_b64encode(spec + _mac(self._keys[self.sign_with], spec)).decode()
 
-    def read(self, token: str) -> Ticket:
-        """Return the ticket of a token, with which to call `observe`.
+    def read(self, token: str) -> DecisionId:
+        """Return the decision id of a token, with which to call `observe`.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class Tokens:
 
         Returns
         -------
-        Ticket
+        DecisionId
 
         Raises
         ------
@@ -145,7 +145,7 @@ class Tokens:
         key = self._keys.get(signed_with)
         if key is None or not hmac.compare_digest(mac, _mac(key, spec)):
             raise InvalidToken("None of the keys that are here signed this token.")
-        return Ticket(number, incarnation)
+        return DecisionId(number, incarnation)
 
 
 def _mac(key: bytes, spec: bytes) -> bytes:

@@ -159,7 +159,7 @@ class PublicSource(WordBuffer[PublicWords]):
 
     Parameters
     ----------
-    coins : Coins
+    rng : RandomSource
         Where words come from.
     size : int, default 4096
         How many words to fetch at once. Results do not depend on it.
@@ -204,7 +204,7 @@ class SecretRandomness(WordBuffer[SecretWords]):
 
     Parameters
     ----------
-    coins : Coins
+    rng : RandomSource
         Where words come from. Use SystemSource wherever users are real.
     size : int, default 4096
         How many words to fetch at once. Results do not depend on it.

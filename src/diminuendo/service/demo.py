@@ -149,7 +149,7 @@ class Visitors:
         return all(thread.ident is not None and not thread.is_alive() for thread in self._threads)
 
     def _play(self, page: str, visitors: Iterator[list[str]]) -> None:
-        shop = Client(self._address, self._key, retry_timeout=LEAVES)
+        shop = Client(self._address, self._key, retry_for=LEAVES)
         while not self._stop.wait(random.expovariate(PER_SECOND / THREADS)):
             with self._lock:
                 wanted = next(visitors, None)

@@ -5,10 +5,11 @@ from diminuendo._extras import extra
 with extra("simulate"):
     from diminuendo.simulate.benchmarks import Benchmarks, benchmarks, expert_regrets
     from diminuendo.simulate.result import Result, Shown, Simulation, Sweep
-    from diminuendo.simulate.sweeps import simulate, sweep
+    from diminuendo.simulate.sweeps import Experiment, simulate, sweep
 
 __all__ = [
     "Benchmarks",
+    "Experiment",
     "Result",
     "Shown",
     "Simulation",

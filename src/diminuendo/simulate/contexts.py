@@ -60,7 +60,7 @@ def comparison(
     for name in names:
         result.append(name)
         entry = entry_of(name, setting)
-        if entry.private and entry.takes_contexts:
+        if entry.private and entry.takes("contexts"):
             result.append(name + NO_CONTEXTS)
         if entry.private and not contexts.private and at_once:
             result.append(name + SEPARATE)
@@ -70,7 +70,7 @@ def comparison(
 def given(name: str, setting: Setting, contexts: Contexts | None) -> Setting:
     """The setting of a learner: with contexts, where there are any and it is to have them."""
     if plain_name(name) == name:
-        return replace(setting, contexts=contexts if entry_of(name, setting).takes_contexts else None)
+        return replace(setting, contexts=contexts if entry_of(name, setting).takes("contexts") else None)
     if contexts is None:
         raise InvalidInput(
             f"{name} is for users of whom something is known; name their columns (--context on the command line, "

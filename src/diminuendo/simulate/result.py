@@ -20,7 +20,6 @@ from diminuendo.offline import SlateRules
 from diminuendo.simulate.benchmarks import Benchmarks
 from diminuendo.simulate.contexts import ContextBenchmarks
 from diminuendo.simulate.today import Today
-from diminuendo.streams.per_day import PerDay
 from diminuendo.types import EMPTY_SLOT, FeedbackKind, Floats, Items
 
 NOTE = "Rewards and regret are for evaluation; they are not private."
@@ -75,11 +74,11 @@ class Result:
         What users reported.
     clicks : str
         Click model; "" if feedback is not clicks.
-    visits : int
+    max_rounds_per_user : int
         How many rounds of one user counted.
-    late : str
+    delay : str
         Feedback delay in rounds, or "exponential:1000" for a mean.
-    answering : float
+    response_rate : float
         Share of users who responded.
     seed : int
         Seed of the run.
@@ -162,8 +161,6 @@ class Simulation:
         One for each learner, budget and seed.
     today : Today, optional
         The slate that all users are shown now, if given.
-    per_day : PerDay, optional
-        How many users come in a day, if given.
     rules : SlateRules, optional
         What all slates satisfied.
     retention : int, optional
@@ -177,7 +174,6 @@ class Simulation:
     benchmarks: Benchmarks
     results: list[Result]
     today: Today | None = None
-    per_day: PerDay | None = None
     rules: SlateRules | None = None
     retention: int | None = None
     sample: int = 1
@@ -266,7 +262,6 @@ class Sweep:
             | ({} if one.retention is None else {"retention": one.retention})
             | ({} if one.sample == 1 else {"sample": one.sample})
             | ({} if one.today is None else {"today": vars(one.today)})
-            | ({} if one.per_day is None else {"per_day": vars(one.per_day)})
             for one in self.simulations
         ]
         found = listed[0] if len(listed) == 1 else {"simulations": listed}

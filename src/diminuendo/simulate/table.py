@@ -82,24 +82,30 @@ def as_table(simulation: Simulation) -> Table:
     for column in ("reward", "± 95%", "of greedy", "worst", "users/s"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("privacy", no_wrap=True)
-    best = base.optimum
-    bounds = "optimum, proven" if best.proven else f"optimum, ≤ {best.upper:.4f}"
-    reference, known = base.greedy.value, base.contexts
-    hindsight = {bounds: best.lower, "greedy": reference}
-    if known is not None:
-        hindsight |= {BY_TYPE: known.greedy, SHUFFLED: known.shuffled}
-    if simulation.today is not None:
-        hindsight[TODAY] = simulation.today.value
-    for name, value in hindsight.items():
+    baselines = baseline_rewards(simulation)
+    for name, value in baselines.items():
         whose = "fixed" if name == TODAY else "hindsight"
-        cells = f"{value:.4f}", "", share_of(value, reference), "", "", whose
-        table.add_row(name, *cells, style="dim", end_section=name == list(hindsight)[-1])
+        cells = f"{value:.4f}", "", share_of(value, base.greedy.value), "", "", whose
+        table.add_row(name, *cells, style="dim", end_section=name == list(baselines)[-1])
     for name, runs in _best_first(simulation):
         first, promise = runs[0], "none"
         if first.epsilon is not None:
             promise = f"ε={upwards(first.epsilon)} δ={upwards_short(first.delta or 0.0)}"
         table.add_row(name, *earned(runs, base.greedy.value), f"{speed(runs) / 1000:,.0f}k", promise)
     return table
+
+
+def baseline_rewards(simulation: Simulation) -> dict[str, float]:
+    """The rewards of fixed slates, by name: the optimum, greedy, slates per context where there are any, today's."""
+    base = simulation.benchmarks
+    best, known = base.optimum, base.contexts
+    result = {"optimum, proven" if best.proven else f"optimum, ≤ {best.upper:.4f}": best.lower}
+    result["greedy"] = base.greedy.value
+    if known is not None:
+        result |= {BY_TYPE: known.greedy, SHUFFLED: known.shuffled}
+    if simulation.today is not None:
+        result[TODAY] = simulation.today.value
+    return result
 
 
 def by_epsilon(simulation: Simulation) -> Table:

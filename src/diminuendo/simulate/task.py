@@ -63,10 +63,8 @@ class StreamSlice:
     rounds: int
     fingerprint: str
     """A hash of these users; "" for Python functions, which cannot be told from others."""
-    known: str = ""
-    """A hash of what is known of each of them, and of how; "" where nothing is."""
-    whose: str = ""
-    """A hash of whose round each is; "" where everybody has one."""
+    user_ids: str = ""
+    """A hash of the user of each round; "" where every user has one round."""
 
     def users(self, whole: Stream) -> Stream:
         """The users themselves, of the whole stream."""
@@ -74,9 +72,8 @@ class StreamSlice:
 
     def key(self, *spec: object) -> str:
         """A name for everything that decides an outcome."""
-        said = (code_version(), self.fingerprint or self.stream, *spec)
-        said += (self.known,) if self.known else ()
-        return hashlib.sha256(repr(said).encode()).hexdigest()[:24]
+        parts = (code_version(), self.fingerprint or self.stream, *spec)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 
 
 @dataclass(frozen=True)
@@ -95,16 +92,11 @@ class Run:
     def key(self) -> str:
         """The name of the outcome, by which it is kept."""
         setting = self.setting
-        spec: tuple[object, ...] = ("run", self.learner, self.seed, setting, self.clicks, self.delay)
-        if setting.rules is not None or setting.exclusions:  # which are not in what a setting says of itself
-            spec += (setting.rules, setting.exclusions)
-        if setting.retention is not None or setting.sample > 1:
-            spec += ("kept", setting.retention, setting.sample)
-        if self.stream_slice.whose:  # baselines are the same, whoever comes
-            spec += (self.stream_slice.whose,)
-        # What a plugin does, its source says.
-        spec += tuple(filter(None, [LEARNERS.fingerprint(played_by(self.learner, setting.feedback))]))
-        return self.stream_slice.key(*spec)
+        # Some fields of a setting are not in its repr.
+        more = setting.rules, setting.exclusions, setting.retention, setting.sample
+        source = LEARNERS.fingerprint(played_by(self.learner, setting.feedback))  # of a plugin
+        spec = self.learner, self.seed, setting, *more, self.clicks, self.delay, source
+        return self.stream_slice.key("run", *spec, self.stream_slice.user_ids)
 
     @property
     def size(self) -> int:
@@ -119,7 +111,7 @@ class Run:
             warnings.simplefilter("ignore", NoSignal)  # the result says so
             slates, learner, seconds = self._played(stream, progress)
         rewards, separate = stream.values(slates), self.learner.endswith(SEPARATE)
-        promised, listens = learner.guarantee, heeds_budget(self.learner, feedback)
+        promised, listens = learner.guarantee, uses_epsilon(self.learner, feedback)
         private = isfinite(promised.epsilon)
         return Result(
             learner=self.learner,
@@ -184,9 +176,7 @@ class Baseline:
     @property
     def key(self) -> str:
         """The name of the outcome, by which it is kept."""
-        # Files on disk are named by this key, so the word in it stays.
-        ruled = () if self.rules is None else (self.rules,)
-        return self.stream_slice.key("look", self.slots, self.time_limit, *ruled)
+        return self.stream_slice.key("baseline", self.slots, self.time_limit, self.rules)
 
     @property
     def size(self) -> int:
@@ -202,12 +192,12 @@ class Baseline:
 
 
 Task = Run | Baseline
-Found = Result | Benchmarks
+Outcome = Result | Benchmarks
 
 
-def heeds_budget(learner: str, feedback: FeedbackKind) -> bool:
+def uses_epsilon(learner: str, feedback: FeedbackKind) -> bool:
     """Whether what it does depends on the epsilon asked for: if not, one run serves all of them."""
-    return learner_class(plain_name(learner), feedback).heeds_budget
+    return learner_class(plain_name(learner), feedback).uses_epsilon
 
 
 def played_by(learner: str, feedback: FeedbackKind) -> str:
@@ -226,31 +216,21 @@ def measured(result: Result, base: Benchmarks) -> Result:
 
 def sliced(number: int, users: Stream) -> StreamSlice:
     """The slice that is all of these users, of the stream of that number."""
-    return StreamSlice(number, len(users), fingerprint(users), known_of(users), whose(users))
+    user_ids = "" if users.user_ids is None else hashlib.sha256(users.user_ids.tobytes()).hexdigest()
+    return StreamSlice(number, len(users), fingerprint(users), user_ids)
 
 
 def fingerprint(stream: Stream) -> str:
-    """A hash of the stream's name and of all in it that decides an outcome; "" for Python functions."""
+    """A hash of the stream's name, ratings and contexts; "" for Python functions."""
     if not isinstance(stream, Users):
         return ""
     digest = hashlib.sha256(f"{stream.name} {stream.family_name} {stream.n_items} {len(stream)}".encode())
     _absorb(stream.table, digest)
     digest.update(FAMILIES.fingerprint(stream.family_name).encode())
+    if stream.contexts is not None and stream.types is not None:
+        digest.update(repr(stream.contexts.config()).encode())
+        digest.update(np.ascontiguousarray(stream.types).tobytes())
     return digest.hexdigest()
-
-
-def known_of(stream: Stream) -> str:
-    """A hash of what is known of the stream's users, and of how; "" where nothing is."""
-    if stream.contexts is None or stream.types is None:
-        return ""
-    digest = hashlib.sha256(repr(stream.contexts.config()).encode())
-    digest.update(np.ascontiguousarray(stream.types).tobytes())
-    return digest.hexdigest()
-
-
-def whose(stream: Stream) -> str:
-    """A hash of whose round each is; "" where everybody has one."""
-    return "" if stream.user_ids is None else hashlib.sha256(stream.user_ids.tobytes()).hexdigest()
 
 
 def _absorb(table: Any, digest: Any) -> None:

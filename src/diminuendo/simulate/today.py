@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import difflib
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -79,14 +78,3 @@ def split(text: str, option: str = "--today") -> list[str]:
         raise InvalidInput(
             f'{option} takes names or numbers separated by commas, as tea,soap or "tea, green",soap; got {text!r}.'
         ) from None
-
-
-def joined(slate: Slate, labels: Sequence[str] | None) -> str:
-    """The slate as `split` and `item_called` read it: by names, where these tell items apart, else by numbers."""
-    names = [
-        str(item) if labels is None or list(labels).count(labels[item]) > 1 else labels[item]
-        for item in slate
-    ]
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(names)
-    return line.getvalue()

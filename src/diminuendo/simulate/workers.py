@@ -33,7 +33,7 @@ from diminuendo._cluster import joined
 from diminuendo._compile_progress import report_to, reported_by_workers
 from diminuendo._plugins import Carried
 from diminuendo.errors import DiminuendoError, InvalidInput
-from diminuendo.simulate.task import Found, StreamSlice, Task
+from diminuendo.simulate.task import Outcome, StreamSlice, Task
 from diminuendo.streams.users import Stream
 from diminuendo.types import Progress
 
@@ -47,22 +47,22 @@ IN_FLIGHT = 4
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of a task."""
+class Done:
+    """A finished task."""
 
     task: Task
-    found: Found
+    outcome: Outcome
     notes: list[tuple[type[Warning], str]]
-    """Warnings on the way, which the caller repeats: a worker has no screen."""
+    """Warnings, which the caller repeats: a worker has no screen."""
 
 
-def do(task: Task, stream: Stream, progress: Progress | None = None) -> Outcome:
+def do(task: Task, stream: Stream, progress: Progress | None = None) -> Done:
     """Do one task, and note the warnings on the way."""
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = task.work(stream, progress)
-    notes = dict.fromkeys((warning.category, str(warning.message)) for warning in heard)
-    return Outcome(task, result, list(notes))
+    notes = dict.fromkeys((warning.category, str(warning.message)) for warning in caught)
+    return Done(task, result, list(notes))
 
 
 def how_many(jobs: int, tasks: int) -> int:
@@ -84,16 +84,14 @@ def packed(streams: Sequence[Stream]) -> list[bytes]:
         ) from error
 
 
-def one_by_one(tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress) -> Iterator[Outcome]:
+def one_by_one(tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress) -> Iterator[Done]:
     """In this process, which can tell how far a single run has come."""
     cut = lru_cache(maxsize=1)(lambda stream_slice: stream_slice.users(streams[stream_slice.stream]))
     for task in tasks:
         yield do(task, cut(task.stream_slice), tick)
 
 
-def on_cores(
-    tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress, count: int
-) -> Iterator[Outcome]:
+def on_cores(tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress, count: int) -> Iterator[Done]:
     """In `count` processes on this machine."""
     with tempfile.TemporaryDirectory(prefix="diminuendo-") as folder:
         for number, stream in enumerate(packed(streams)):
@@ -104,7 +102,7 @@ def on_cores(
 
 def _in_pool(
     tasks: Sequence[Task], tick: Progress, count: int, folder: str, compiling: Path
-) -> Iterator[Outcome]:
+) -> Iterator[Done]:
     """Do the tasks in `count` processes that read the streams from `folder`."""
     pool = Parallel(
         n_jobs=count,
@@ -115,22 +113,22 @@ def _in_pool(
         initargs=(os.getpid(), folder, compiling),
         idle_worker_timeout=IDLE_SECONDS,
     )
-    plugins, outcomes = Carried.packed(), None
+    plugins, finished = Carried.packed(), None
     try:  # a worker may be gone as early as tasks are handed out
-        outcomes = pool(
+        finished = pool(
             delayed(_do_there)(task, Path(folder, str(task.stream_slice.stream)), plugins) for task in tasks
         )
-        for outcome in outcomes:
-            tick(outcome.task.size)
-            yield outcome
+        for done in finished:
+            tick(done.task.size)
+            yield done
     except BrokenProcessPool as error:
         raise DiminuendoError(
             "A worker was killed, perhaps because memory ran out. What was finished before is kept where `out` is "
             "given, and the same call goes on from there; fewer jobs at once need less memory."
         ) from error
     finally:
-        if outcomes is not None:
-            outcomes.close()  # interrupted: workers are ended, not waited for
+        if finished is not None:
+            finished.close()  # interrupted: workers are ended, not waited for
 
 
 def _begin(parent: int, folder: str, compiling: Path) -> None:
@@ -149,7 +147,7 @@ def _end_with(parent: int, folder: str) -> None:
 
 def on_ray(
     tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress, count: int, address: str
-) -> Iterator[Outcome]:
+) -> Iterator[Done]:
     """On the cluster at `address`; "local" starts one of `count` workers here, and ends it."""
     ray, leave = joined(address, count)
     try:
@@ -161,17 +159,17 @@ def on_ray(
         waiting = [there.remote(task, sent[task.stream_slice.stream], plugins) for task in islice(left, room)]
         while waiting:
             ready, waiting = ray.wait(waiting)
-            outcome: Outcome = ray.get(ready[0])
+            done: Done = ray.get(ready[0])
             waiting += [
                 there.remote(task, sent[task.stream_slice.stream], plugins) for task in islice(left, 1)
             ]
-            tick(outcome.task.size)
-            yield outcome
+            tick(done.task.size)
+            yield done
     finally:
         leave()
 
 
-def _do_there(task: Task, stream: bytes | Path, plugins: Carried) -> Outcome:
+def _do_there(task: Task, stream: bytes | Path, plugins: Carried) -> Done:
     """Do a task in a worker: `stream` is packed, or a file that holds it."""
     plugins.unpack()
     return do(task, _users(task.stream_slice, stream))

@@ -20,7 +20,7 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.privacy.process_guard import asked, call_untrusted
+from diminuendo.privacy.process_guard import call_untrusted
 from diminuendo.types import Ints
 
 Context: TypeAlias = Mapping[str, Any] | Sequence[Any] | str | int | None
@@ -180,8 +180,9 @@ class Contexts:
         InvalidInput
             If a public context is not listed. A private one never raises.
         """
-        ask = call_untrusted if self.private else asked  # foreign objects may raise whatever they like
-        given = ask(lambda: self._by_column(context)) or [(column, None) for column in self.columns]
+        # Foreign objects may raise whatever they like.
+        known = call_untrusted(lambda: self._by_column(context)) if self.private else self._by_column(context)
+        given = known or [(column, None) for column in self.columns]
         result = [self._checked(column, value) for column, value in given]
         return int(np.ravel_multi_index([number + 1 for number in result], self._shape))
 

@@ -69,7 +69,7 @@ def read(
     >>> import pathlib, tempfile
     >>> from diminuendo import read
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "max_rounds_per_user.txt"
+    ...     path = pathlib.Path(folder) / "visits.txt"
     ...     _ = path.write_text("0 1 2" + chr(10) + "1 3" + chr(10))
     ...     read(path).values((1,)).tolist()
     [1.0, 1.0]

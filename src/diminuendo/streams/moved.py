@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._numba import inline, kernel
+from diminuendo._numba import kernel
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import GainBuffer, Table, add, gains, start
@@ -26,7 +26,6 @@ from diminuendo.streams.walks import (
     buffer_for,
     gains_around,
     said,
-    walkers_of,
     write_gains,
 )
 from diminuendo.sums.chains.users.answers import Moved
@@ -71,21 +70,14 @@ class TableWalk:
             yield Moved(who, out, (who, at, state))
 
     def _may_move(self, joining: Ints, types: NDArray[Any]) -> Iterator[Ints]:
-        """Everybody whom it may move, not too many at a time."""
-        rows, first = self._users.rows, int(joining[0])
-        same = first != EMPTY_SLOT and bool((joining == first).all())
-        if same and isinstance(rows, range) and _columns_are_items(self._users):
-            (result,) = self._family.rows(self._users.table, self._room.n_items)
-            low = rows.start
-            while low < rows.stop:
-                who = np.empty(min(TOGETHER, rows.stop - low), dtype=np.int64)
-                many, low = _who_has(result.indptr, result.indices, first, low, rows.stop, who)
-                if many:
-                    yield who[:many] - rows.start
+        """Yield all users whom it may move, not too many at a time."""
+        first = int(joining[0])
+        if first != EMPTY_SLOT and (joining == first).all():
+            who = np.flatnonzero(self._have_any([first], 0, len(self._users)))
         else:
-            asked = np.flatnonzero((joining != EMPTY_SLOT)[types])
-            for low in range(0, len(asked), TOGETHER):
-                yield asked[low : low + TOGETHER]
+            who = np.flatnonzero((joining != EMPTY_SLOT)[types])
+        for low in range(0, len(who), TOGETHER):
+            yield who[low : low + TOGETHER]
 
     def join(self, further: Any) -> None:
         """Some have come so far."""
@@ -93,35 +85,26 @@ class TableWalk:
             _go_on(self._walk, *further)
 
     def around(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
-        """What users would gain around a slate: those who want nothing of it gain the same without any item."""
-        rows, buffers = np.asarray(self._users.rows), self._room.taken(self._users)
+        """Yield what users gain around a slate: those who want nothing of it gain the same without any item."""
+        rows = np.asarray(self._users.rows)
         for low in range(0, len(rows), TOGETHER):
-            many = min(TOGETHER, len(rows) - low)
-            cares = self._care(slate, low, many)
-            others = low + np.flatnonzero(~cares)
-            if len(others):
-                walk = walkers_of(self._users.table, rows[others])
-                begins = np.concatenate([[0], np.cumsum(self._starts[others + 1] - self._starts[others])])
-                out = np.empty((1, begins[-1]))
-                beginnings = self._starts[others], self._starts[others + 1]
-                _ask_all(walk, buffers[0], *beginnings, self._items, buffers[1], begins, out[0])
-                yield others, out
-            who = low + np.flatnonzero(cares)
-            if len(who):
+            cares = self._have_any(slate, low, min(TOGETHER, len(rows) - low))
+            for wanted, shown in ((~cares, ()), (cares, slate)):
+                who = low + np.flatnonzero(wanted)
                 starts, items = _side_by_side(self._starts, self._items, who)
                 some = replace(self._users, rows=rows[who])
-                for first, result in gains_around(self._room, [some], starts, items, slate):
-                    yield who[first : first + TOGETHER], result
+                for _, result in gains_around(self._room, [some], starts, items, shown):
+                    yield who, result
 
-    def _care(self, slate: Sequence[int], low: int, many: int) -> NDArray[np.bool_]:
-        """Who, of `many` users from number `low` on, may want something of a slate."""
-        cares, rows = np.ones(many, dtype=np.bool_), self._users.rows
+    def _have_any(self, wanted: Sequence[int], low: int, many: int) -> NDArray[np.bool_]:
+        """Whether each of `many` users from number `low` on may want one of these items."""
+        have, rows = np.ones(many, dtype=np.bool_), self._users.rows
         if isinstance(rows, range) and _columns_are_items(self._users):
             marks = np.zeros(self._room.n_items, dtype=np.bool_)
-            marks[[item for item in slate if item != EMPTY_SLOT]] = True
+            marks[[item for item in wanted if item != EMPTY_SLOT]] = True
             (result,) = self._family.rows(self._users.table, self._room.n_items)
-            _want(result.indptr, result.indices, marks, rows.start + low, cares)
-        return cares
+            _have(result.indptr, result.indices, marks, rows.start + low, have)
+        return have
 
 
 class FunctionWalk:
@@ -224,76 +207,16 @@ def _are_rows(
     return True
 
 
-@inline
-def _whose(starts: Ints, user: int, high: int, entry: int) -> int:
-    """Who of the users from `user` to `high` - 1 has this entry."""
-    step = 1
-    while user + step < high and starts[user + step] <= entry:
-        user += step
-        step *= 2
-    high = min(high, user + step)
-    while high - user > 1:
-        middle = (user + high) // 2
-        if starts[middle] <= entry:
-            user = middle
-        else:
-            high = middle
-    return user
-
-
 @kernel
-def _who_has(
-    starts: Ints, columns: NDArray[Any], item: int, low: int, high: int, out: Ints
-) -> tuple[int, int]:
-    """Which of the users from `low` to `high` - 1 have this item among their columns, as many as there is room for.
-
-    How many they are, and who comes next.
-    """
-    count, user, j, end, wanted = 0, low, starts[low], starts[high], np.int32(item)
-    while j < end:
-        stop, result = min(j + 256, end), False
-        for i in range(j, stop):  # several are taken at a time
-            result |= columns[i] == wanted
-        if result:
-            for i in range(j, stop):
-                if columns[i] == item:
-                    user = _whose(starts, user, high, i)
-                    out[count] = user
-                    count += 1
-                    if count == len(out):
-                        return count, user + 1
-        j = stop
-    return count, high
-
-
-@kernel
-def _want(
+def _have(
     starts: Ints, columns: NDArray[Any], marks: NDArray[np.bool_], low: int, out: NDArray[np.bool_]
 ) -> None:
-    """Who, from number `low` on, has a marked item among her columns."""
+    """Which users, from number `low` on, have a marked item among their columns."""
     for number in range(len(out)):
         result = False
         for j in range(starts[low + number], starts[low + number + 1]):
             result |= marks[columns[j]]
         out[number] = result
-
-
-@kernel
-def _ask_all(
-    walk: Walkers,
-    buffer: GainBuffer,
-    lows: Ints,
-    highs: Ints,
-    items: NDArray[Any],
-    gained: Floats,
-    begins: Ints,
-    out: Floats,
-) -> None:
-    """What the entries of everybody would add from where she is, side by side. `gained` stays 0."""
-    table, rows, at, state = walk
-    for i in range(len(rows)):
-        low, high = lows[i], highs[i]
-        write_gains(table, rows[i], state, at[i], buffer, items, low, high, gained, out, low - begins[i])
 
 
 @kernel

@@ -208,7 +208,7 @@ class _Reading:
             self._refuse(SCALES if off_scale else SKIPPING)
         n_users = self._rounds(asked, times)
         matrix, repeated = self._matrix()
-        whose = source.arrays("SELECT user FROM rounds ORDER BY round")["user"].astype(np.int64)
+        whose = source.arrays("SELECT owner FROM rounds ORDER BY round")["owner"].astype(np.int64)
         matrix, places = _with_others(matrix, read_as.users_without)
         users = Users(family or NoisyOr(), matrix, name=name, labels=self.labels)
         if asked.kind != "user":
@@ -383,9 +383,9 @@ class _Reading:
             """
             CREATE TABLE rounds AS
             SELECT user, visit, row_number() OVER (ORDER BY earliest, first) - 1 AS round,
-                   dense_rank() OVER (ORDER BY came) - 1 AS user, first
+                   dense_rank() OVER (ORDER BY user_since) - 1 AS owner, first
             FROM (SELECT user, visit, min(ticks) AS earliest, min(row) AS first,
-                         min(min(row)) OVER (PARTITION BY user) AS came
+                         min(min(row)) OVER (PARTITION BY user) AS user_since
                   FROM usable GROUP BY user, visit)
             """
         )

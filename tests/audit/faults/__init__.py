@@ -60,7 +60,7 @@ PLANTED: dict[str, Fault] = {
         PUBLIC, around=in_contexts.still_in_the_old_cell
     ),
     "types from what users said (overlap-greedy)": by_type(PUBLIC, in_contexts.counts_follow_answers),
-    "stand-ins by public coins (overlap-greedy)": Fault(
+    "backfill by public coins (overlap-greedy)": Fault(
         OverlapGreedy, in_exclusions.stand_ins_by_public_rng, exclusions=True
     ),
     "rounds with exclusions refunded (overlap-greedy)": Fault(

@@ -66,13 +66,13 @@ def exact_counts(policy: Any, broken: bool) -> None:
 
 def batch_ends_on_a_value(policy: Any, broken: bool) -> None:
     """A batch is over when somebody of a certain type has come as well."""
-    due, came, seen = policy.due, policy.came, [0]
+    due, record_arrivals, seen = policy.due, policy.record_arrivals, [0]
 
     def counted(first: int, types: Ints, counts: Any) -> None:
-        came(first, types, counts)
+        record_arrivals(first, types, counts)
         seen[0] += int((types == 1).sum())
 
-    policy.came = counted
+    policy.record_arrivals = counted
     policy.due = lambda: bool(due() and (not broken or seen[0] > policy._position.made))
 
 

@@ -34,7 +34,7 @@ def refunded_rounds(policy: Any, broken: bool) -> None:
         return done
 
     def due() -> bool:
-        closed = schedule.closed_by(max(0, frame.settled - given_back[0]))
+        closed = schedule.closed_by(max(0, frame.closed - given_back[0]))
         return bool(policy._position.made < min(policy.plan.releases, closed))
 
     policy.draw, policy.due = drawn, due

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from inspect import Signature, cleandoc, signature
+from inspect import cleandoc, signature
 from itertools import product
 from typing import Any, Generic, ParamSpec, Protocol, TypeAlias
 
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.feedback_window import NO_FEEDBACK_WINDOW, FeedbackWindow
+from diminuendo.learners.base.feedback_window import FeedbackWindow
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.setting import Setting
 from diminuendo.privacy.ledger import Ledger
@@ -24,6 +25,21 @@ Shape: TypeAlias = tuple[int, int, int]
 
 Value: TypeAlias = str | bool
 """What an option of a learner may be; as text, `paper`, `true` or `false`."""
+
+
+UNFIT = {
+    "contexts": "shows everybody the same, whatever is known of them. Make a Setting without contexts, or take "
+    "'private'.",
+    "rules": "shows any items together, and keeps to no rules. Make a Setting without rules, or take 'private', which "
+    "keeps to them.",
+    "exclusions": "ranks no items behind its slates, so nobody can exclude any. Make a Setting without exclusions, or "
+    "take 'private'.",
+    "retention": "keeps users, and cannot be told for how many rounds. Make a Setting without retention, or take "
+    "'private', which forgets in time or keeps nobody.",
+    "sample": "learns from everybody. Make a Setting without a sample, or take a learner whose recipe has the option "
+    "`sample`, as 'private' has with full feedback.",
+}
+"""Why a learner cannot satisfy a setting, by the option that its recipe lacks."""
 
 
 @dataclass(frozen=True)
@@ -116,9 +132,12 @@ class Entry(Generic[P]):
     vary: Callable[..., dict[str, Any]] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Whoever asks for help sees the options of its recipe, and what they mean."""
+        """Let `help` show the options of the recipe, and what they mean."""
         described = getattr(self.make, "func", self.make).__doc__
-        text = f"{self.name}{_readable(signature(self.make))}\n\n{cleandoc(described or self.summary)}"
+        options = re.sub(
+            r"(: |-> )'([^']*)'", r"\1\2", str(signature(self.make))
+        )  # annotations without quotes
+        text = f"{self.name}{options}\n\n{cleandoc(described or self.summary)}"
         object.__setattr__(self, "__signature__", signature(self.make))
         object.__setattr__(self, "__doc__", text)
 
@@ -175,42 +194,13 @@ class Entry(Generic[P]):
         return tuple(signature(self.make).parameters)
 
     @property
-    def heeds_budget(self) -> bool:
-        """Whether what it does depends on the epsilon asked for: as of private learners, and of their twins without
-        noise, whose plans are the same."""
-        return self._takes("epsilon")
+    def uses_epsilon(self) -> bool:
+        """Whether its behaviour depends on epsilon: of private learners, and of their variants without noise, whose
+        plans are the same."""
+        return self.takes("epsilon")
 
-    @property
-    def takes_contexts(self) -> bool:
-        """Whether slates may depend on what is known of users when they come."""
-        return self._takes("contexts")
-
-    @property
-    def takes_rules(self) -> bool:
-        """Whether its slates keep to rules."""
-        return self._takes("rules")
-
-    @property
-    def takes_exclusions(self) -> bool:
-        """Whether users may exclude items."""
-        return self._takes("exclusions")
-
-    @property
-    def takes_retention(self) -> bool:
-        """Whether it keeps users, and can be told for how many rounds."""
-        return self._takes("retention")
-
-    @property
-    def takes_sample(self) -> bool:
-        """Whether it may learn from a public sample of users."""
-        return self._takes("sample")
-
-    @property
-    def takes_engine(self) -> bool:
-        """Whether it keeps users who can be asked elsewhere than in this process."""
-        return self._takes("engine")
-
-    def _takes(self, option: str) -> bool:
+    def takes(self, option: str) -> bool:
+        """Whether its recipe has this option."""
         return option in self.options
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Learner:
@@ -238,7 +228,7 @@ class Entry(Generic[P]):
         ----------
         setting : Setting
             What is known before the first user arrives.
-        coins : Coins, optional
+        rng : RandomSource, optional
             Randomness. By default SystemSource.
         ledger : Ledger, optional
             What is charged. By default a ledger of its own, in memory.
@@ -254,33 +244,18 @@ class Entry(Generic[P]):
         InvalidInput
             If the learner cannot satisfy the setting, such as its contexts or rules.
         """
-        if not self.private:
-            self._refuse(ledger)
-        if setting.contexts is not None and not self.takes_contexts:
-            raise InvalidInput(
-                f"{self.name!r} shows everybody the same, whatever is known of them. Make a Setting without contexts, "
-                "or take 'private'."
-            )
-        if setting.rules is not None and not self.takes_rules:
-            raise InvalidInput(
-                f"{self.name!r} shows any items together, and keeps to no rules. Make a Setting without rules, or take "
-                "'private', which keeps to them."
-            )
-        if setting.exclusions and not self.takes_exclusions:
-            raise InvalidInput(
-                f"{self.name!r} ranks no items behind its slates, so nobody can exclude any. Make a Setting without "
-                "exclusions, or take 'private'."
-            )
-        if setting.retention is not None and self.advice.keeps_users and not self.takes_retention:
-            raise InvalidInput(
-                f"{self.name!r} keeps users, and cannot be told for how many rounds. Make a Setting without "
-                "retention, or take 'private', which forgets in time or keeps nobody."
-            )
-        if setting.sample > 1 and self.private and not self.takes_sample:
-            raise InvalidInput(
-                f"{self.name!r} learns from everybody. Make a Setting without a sample, or take a learner whose recipe "
-                "has the option `sample`, as 'private' has with full feedback."
-            )
+        if not self.private and ledger is not None:
+            raise InvalidInput(f"{self.name!r} promises nothing; no ledger can pay for what it shows.")
+        unfit = {
+            "contexts": setting.contexts is not None,
+            "rules": setting.rules is not None,
+            "exclusions": setting.exclusions,
+            "retention": setting.retention is not None and self.advice.keeps_users,
+            "sample": setting.sample > 1 and self.private,
+        }
+        for option, message in UNFIT.items():
+            if unfit[option] and not self.takes(option):
+                raise InvalidInput(f"{self.name!r} {message}")
         if options and "calibration=" in self.name:
             raise InvalidInput(
                 f"{self.name!r} takes its constants from the setting; leave {', '.join(options)} out, or say all of "
@@ -288,19 +263,10 @@ class Entry(Generic[P]):
             )
         if self.fits is not None and not options:
             return self.fits(setting, rng=rng, ledger=ledger)
-        known: dict[str, Any] = {
-            "horizon": setting.rounds,
-            "epsilon": setting.epsilon,
-            "delta": setting.delta,
-            "max_rounds_per_user": setting.max_rounds_per_user,
-            "contexts": setting.contexts,
-            "rules": setting.rules,
-            "exclusions": setting.exclusions,
-            "retention": setting.retention,
-            "sample": setting.sample,
-            "ledger": ledger,
-        }
-        said = {name: known[name] for name in known if self._takes(name)} | waiting(setting) | options
+        decided = setting.arguments() | {"ledger": ledger}
+        for name in ("n_items", "slots"):
+            del decided[name]
+        said = {name: decided[name] for name in decided if self.takes(name)} | options
         wanted = {
             name for name, each in signature(self.make).parameters.items() if each.default is each.empty
         }
@@ -327,7 +293,7 @@ class Entry(Generic[P]):
         ----------
         snapshot : bytes
             Of a learner of this name.
-        coins : Coins, optional
+        rng : RandomSource, optional
             Randomness. By default SystemSource.
         ledger : Ledger, optional
             The ledger that paid for it. Required if it had one.
@@ -347,33 +313,30 @@ class Entry(Generic[P]):
         """
         header, result = _snapshots.of_learner(snapshot, self.learner)
         more: dict[str, Any] = {} if ledger is None else {"ledger": ledger}
-        if engine is not None and self.takes_engine:
+        if engine is not None and self.takes("engine"):
             more["engine"] = engine
         if header.get("ledger") and ledger is None:
             raise InvalidInput(
                 "The learner of this snapshot was paid for on a ledger: restore(snapshot, ledger=...) with the same "
                 "one. Without it nobody would know what was drawn since."
             )
-        if clock is None and _waits_in_seconds(header.get("config")):
+        config = dict(header["config"])
+        window = config.get("feedback_window")
+        if clock is None and isinstance(window, dict) and "seconds" in window:
             raise InvalidInput(
                 "The learner of this snapshot waits for answers in seconds, so it needs a clock: "
                 "restore(snapshot, clock=time.time), or the one that it had."
             )
         make: Callable[..., Learner] = self.make
         try:
-            config = dict(header["config"])
-            if isinstance(config.get("feedback_window"), dict):
-                config["feedback_window"] = FeedbackWindow(**config["feedback_window"], clock=clock)
+            if isinstance(window, dict):
+                config["feedback_window"] = FeedbackWindow(**window, clock=clock)
             learner = make(**config, rng=rng, **more)
         except (TypeError, KeyError, ValueError, OverflowError, AttributeError) as error:
             raise InvalidInput(f"The snapshot's configuration does not fit this learner: {error}.") from error
         self._named(learner)
         learner._take_snapshot(result)
         return learner
-
-    def _refuse(self, ledger: Ledger | None) -> None:
-        if ledger is not None:
-            raise InvalidInput(f"{self.name!r} promises nothing; no ledger can pay for what it shows.")
 
 
 def spelled(value: object) -> str:
@@ -393,30 +356,5 @@ def options_in(name: str) -> tuple[str, dict[str, str]]:
     return learner, options
 
 
-class _Bare(str):
-    """An annotation that is shown without quotes."""
-
-    __slots__ = ()
-    __repr__ = str.__str__
-
-
-def _readable(found: Signature) -> Signature:
-    """The same, as it is written in the source."""
-    parameters = [each.replace(annotation=_Bare(each.annotation)) for each in found.parameters.values()]
-    return found.replace(parameters=parameters, return_annotation=_Bare(found.return_annotation))
-
-
-def waiting(setting: Setting) -> dict[str, Any]:
-    """The argument that says how long answers are waited for; none where nothing is said of it."""
-    return (
-        {} if setting.feedback_window == NO_FEEDBACK_WINDOW else {"feedback_window": setting.feedback_window}
-    )
-
-
 AnyEntry: TypeAlias = Entry[...]
 """An entry whatever its options."""
-
-
-def _waits_in_seconds(config: Any) -> bool:
-    waits = config.get("feedback_window") if isinstance(config, dict) else None
-    return isinstance(waits, dict) and waits.get("seconds") is not None

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 
 from diminuendo._validate import as_floats
-from diminuendo.errors import DiminuendoError, InvalidInput, UserCodeStopped, WrongFeedback
+from diminuendo.errors import DiminuendoError, InvalidInput, WrongFeedback
 from diminuendo.objectives.family import Table
 from diminuendo.objectives.oracle import Oracle
 from diminuendo.objectives.user import User, compiled
@@ -187,10 +187,8 @@ def read_click(frame: Named, decision: Decision, feedback: Any) -> int:
 
 
 def refusal(error: Exception) -> str:
-    """Why feedback was refused, for whoever hands in that of several users; what ends the learner is raised again."""
-    if isinstance(error, UserCodeStopped):
-        raise error
-    return str(error) if isinstance(error, DiminuendoError) else "what was said cannot be read."
+    """Why feedback was refused, without anything of what it says."""
+    return str(error) if isinstance(error, DiminuendoError) else "the feedback cannot be read."
 
 
 def checked_objective(frame: Named, feedback: Any) -> Objective:

@@ -39,9 +39,9 @@ class FeedbackWindow:
         Feedback counts for this many seconds after the slate was chosen, inclusive. Not together with `rounds`.
     in_flight : int, default 10_000
         Without `rounds`: how many decisions are remembered. Older ones are closed, however recent.
-    usually : int, optional
+    expected_pending : int, optional
         With `seconds`: about how many decisions are open at a time. By default `in_flight`.
-    answering : float, default 1.0
+    response_rate : float, default 1.0
         Share of users who respond at all, above 0 and at most 1. A guess that was not made from these users'
         feedback.
     clock : callable, optional

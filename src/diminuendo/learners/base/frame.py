@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput, UserCodeStopped, refuse_copies
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.learners.base.contribution_bound import ContributionBound, Identity
 from diminuendo.learners.base.decisions import NO_PROBE, OpenDecisions
 from diminuendo.learners.base.feedback_window import Patient, as_feedback_window
@@ -29,7 +29,7 @@ from diminuendo.randomness.sources import RandomSource, SystemSource, incarnatio
 from diminuendo.randomness.words import PublicSource, SecretRandomness
 from diminuendo.streams.contexts import NOBODY, Context, Contexts
 from diminuendo.streams.exclusions import NONE, Exclusions, exclusions_of
-from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items, Ticket, sound
+from diminuendo.types import EMPTY_SLOT, Decision, DecisionId, Floats, Ints, Items, sound
 
 STRIDE = 1 << 14
 """Rounds that are played in one go where slates are drawn with secret words; progress waits meanwhile."""
@@ -63,13 +63,13 @@ class Frame:
         Number of items in a slate.
     horizon : int, optional
         Number of users. Required where anything is promised; without it there is no limit and no promise.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         How many rounds of one user count.
     ledger : Ledger, optional
         What is charged. None if the learner has a ledger of its own.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window.
     contexts : Contexts, optional
         What is known of users when they arrive.
@@ -85,7 +85,7 @@ class Frame:
     secret : SecretRandomness
         For noise and private draws.
     unit : Unit
-        Adjacency that follows from visits, contexts and exclusions.
+        Adjacency that follows from `max_rounds_per_user`, contexts and exclusions.
     horizon : int or None
         Number of rounds; with a sample, of rounds in it.
 
@@ -135,8 +135,8 @@ class Frame:
         """What is known of users when they come; None: nothing."""
         self.coming: Ints = NOBODY
         """The types of the users who are chosen for now, the next first; of nobody, where there are no contexts."""
-        self.heard: NDArray[np.bool_] | None = None
-        """In a replay: whether what each of the users who come next says counts; None: all of them."""
+        self.response_mask: NDArray[np.bool_] | None = None
+        """In a replay: whether the feedback of each of the next users counts; None: of all."""
         self.exclusions = bool(exclusions)
         """Whether users may exclude items."""
         self.excluding: Exclusions = NONE
@@ -156,8 +156,6 @@ class Frame:
         known = self.users is not None and self.users < LONGEST
         self.horizon = -(-self.users // one_in) if self.users is not None and known else self.users
         """How many rounds there may be. Once a sample has had them, everybody is outside of it."""
-        if self.horizon is None:  # nothing is promised, so that an answer may count twice where coins fail
-            self.guard.failures = UserCodeStopped
         self.sample = PublicSample(one_in, self.public) if one_in > 1 else None
         """Who has a round; None: everybody."""
         self.sampled: NDArray[np.bool_] | None = None
@@ -185,9 +183,9 @@ class Frame:
         return self.decisions.rounds
 
     @property
-    def settled(self) -> int:
+    def closed(self) -> int:
         """Watermark: rounds before this number are closed to feedback once the next round is chosen."""
-        return self.decisions.settled
+        return self.decisions.closed
 
     def published_at(self, end: int) -> int | None:
         """Return the round before which the rounds up to `end` are closed; None if the window is in seconds."""
@@ -203,17 +201,17 @@ class Frame:
         self.guard.check(self.limited)
         if self.horizon is None:
             return
-        came = self.rounds + int(self.decisions.outside.sum())
-        if self.users is not None and came + rounds > self.users:
+        arrivals = self.rounds + int(self.decisions.outside.sum())
+        if self.users is not None and arrivals + rounds > self.users:
             raise InvalidInput(
-                f"This learner was made for {self.users:,} rounds, and {came:,} are over; {rounds:,} more "
+                f"This learner was made for {self.users:,} rounds, and {arrivals:,} are over; {rounds:,} more "
                 "would cost more privacy than was promised. Make a new one for the users to come."
             )
 
-    def decision_of(self, given: Decision | Ticket) -> Decision:
-        """The decision that is answered: as it was given, made sound, or that of a ticket."""
+    def decision_of(self, given: Decision | DecisionId) -> Decision:
+        """The decision that is answered: as it was given, made sound, or that of a decision_id."""
         self.guard.check(once=False)
-        if isinstance(given, Ticket):
+        if isinstance(given, DecisionId):
             with self.guard.lock:
                 return self.decisions.recall(given)
         return sound(given)
@@ -247,26 +245,26 @@ class Frame:
             dtype=np.int64,
         )
 
-    def arrived(self, rounds: Ints, counts: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Take in who came in these rounds, rising, and whether each counts; of which of them that was new.
+    def record_arrivals(self, rounds: Ints, counts: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Record who arrived in these rounds, rising, and whether their feedback counts; return which records are new.
 
-        It is told once: what was told before is refused where it is told otherwise, before anything is changed.
+        A record that contradicts an earlier one is refused, before anything is changed.
         """
         if not len(rounds):
             return np.zeros(0, dtype=np.bool_)
-        told = self.decisions.told[rounds % self.decisions.remembered]
+        known = self.decisions.arrived[rounds % self.decisions.remembered]
         before = ~np.isin(rounds, self.silent_rounds(int(rounds[0]), int(rounds[-1]) + 1))
-        if (otherwise := told & (before != counts)).any():
+        if (otherwise := known & (before != counts)).any():
             raise InvalidInput(
                 f"Whether the answer to round {rounds[otherwise][0]} counts was said before, and otherwise. Say it "
                 "once of each round, before anybody answers it."
             )
-        new, last = rounds[~told], self.silent[-1] if self.silent else -1
-        self.silent += new[~counts[~told]].tolist()
+        new, last = rounds[~known], self.silent[-1] if self.silent else -1
+        self.silent += new[~counts[~known]].tolist()
         if len(new) and new[0] <= last:
             self.silent.sort()
-        self.decisions.arrived(new, counts[~told])
-        return ~told
+        self.decisions.record_arrivals(new, counts[~known])
+        return ~known
 
     def count_all(
         self,
@@ -297,12 +295,12 @@ class Frame:
         done: int,
         types: Ints,
         excluded: Exclusions,
-        heard: NDArray[np.bool_] | None = None,
+        response_mask: NDArray[np.bool_] | None = None,
         sampled: NDArray[np.bool_] | None = None,
     ) -> None:
-        """The next is user `done`: what is known of them and of those after; `heard` and `sampled` in a replay."""
+        """Set what is known of the users from `done` on; in a replay, also whose feedback counts, and the sample."""
         self.coming, self.excluding = types[done:], excluded.since(done)
-        self.heard = None if heard is None else heard[done:]
+        self.response_mask = None if response_mask is None else response_mask[done:]
         self.sampled = None if sampled is None else sampled[done:]
 
     @contextmanager
@@ -311,18 +309,18 @@ class Frame:
         try:
             yield
         finally:
-            self.coming, self.excluding, self.heard, self.sampled = NOBODY, NONE, None, None
+            self.coming, self.excluding, self.response_mask, self.sampled = NOBODY, NONE, None, None
 
     def pass_by(
         self,
         slates: Items,
         counted: NDArray[np.bool_] | None,
         done: int,
-        came: Callable[[int, Ints, NDArray[np.bool_]], None],
+        record_arrivals: Callable[[int, Ints, NDArray[np.bool_]], None],
     ) -> None:
-        """Count the users who come next, who were chosen for and answered in one go; in a sample, those in it.
+        """Count the next users, who were chosen for and responded in one go; in a sample, those in it.
 
-        `counted`: whose answers count, hers from `done` on. `came`: is told of types, where there are contexts.
+        `counted`: whose feedback counts, from `done` on. `record_arrivals`: takes context ids, with contexts.
         """
         many, types = len(slates), self.coming[: len(slates)]
         counts = np.ones(many, dtype=np.bool_) if counted is None else counted[done : done + many]
@@ -332,7 +330,7 @@ class Frame:
             slates, counts, types = slates[inside], counts[inside], types[inside] if len(types) else types
         self.silent += (self.rounds + np.flatnonzero(~counts)).tolist()
         if self.contexts is not None:
-            came(self.rounds, types, counts)
+            record_arrivals(self.rounds, types, counts)
         self.decisions.pass_by(slates, types)
 
     def answers_in(self, ends: Sequence[int]) -> Floats:
@@ -353,18 +351,17 @@ class Frame:
         return self.public.resume(wanted) | self.secret.resume(wanted)
 
     def stride(self, play: Callable[[int, int], int], done: int, end: int) -> int:
-        """Play rounds from `done` to `end` at most, with `play(done, stop)`; how far it came is a public fact.
+        """Play rounds from `done` to `end` at most, with `play(done, stop)`, and return how far it got: a public fact.
 
-        Where secret words run out is none. So it goes on to the end of a stride of public length, unless something
-        else than words is lacking, such as the next payment; or the system has no coins, which is said as soon as the
-        rounds that were played are counted.
+        Where secret words run out depends on secret draws, so it goes on to the end of a stride of public length,
+        unless something else than words is missing, such as the next payment.
         """
         stop = min(end, done + STRIDE)
         while (done := play(done, stop)) < stop:
             try:
                 if not self.resume(stop - done):
                     break
-            except Exception:  # who asks for words next finds out
+            except Exception:  # the next request for words raises it
                 break
         return done
 
@@ -392,14 +389,14 @@ class Frame:
         """What a snapshot holds of how often users came, and of rounds that do not count."""
         max_rounds_per_user = {} if self.contribution_bound is None else self.contribution_bound.arrays()
         result = {f"visits.{name}": array for name, array in max_rounds_per_user.items()}
-        untold = self.decisions.untold
-        result |= {"untold": untold} if len(untold) else {}
+        unrecorded = self.decisions.unrecorded
+        result |= {"unrecorded": unrecorded} if len(unrecorded) else {}
         return result | ({"silent": np.array(self.silent, dtype=np.int64)} if self.silent else {})
 
-    def take_rounds(self, silent: NDArray[Any] = NO_ROUNDS, untold: NDArray[Any] = NO_ROUNDS) -> None:
+    def take_rounds(self, silent: NDArray[Any] = NO_ROUNDS, unrecorded: NDArray[Any] = NO_ROUNDS) -> None:
         """Go on with the rounds that do not count, and those of which that is not known."""
         decisions = self.decisions
-        decisions.told[:], decisions.told[untold % decisions.remembered] = True, False
+        decisions.arrived[:], decisions.arrived[unrecorded % decisions.remembered] = True, False
         self.silent = silent.tolist()
 
     def _refuse_a_ledger_for_others(self) -> None:
@@ -430,8 +427,7 @@ class Frame:
         """The type of the next user, alone in an array."""
         if self.contexts is None:
             return self.types_of(context, 1)
-        with self.guard.asking():
-            return np.array([self.contexts.type_of(context)], dtype=np.int64)
+        return np.array([self.contexts.type_of(context)], dtype=np.int64)
 
     def types_of(self, table: Any, rounds: int) -> Ints:
         """The types of the next users, from what is known of them; of nobody, where there are no contexts."""
@@ -441,10 +437,7 @@ class Frame:
                     f"This {self.name!r} was made without contexts; make it with contexts=Contexts(..)."
                 )
             return NOBODY
-        with self.guard.asking():
-            return (
-                np.zeros(rounds, dtype=np.int64) if table is None else self.contexts.types_of(table, rounds)
-            )
+        return np.zeros(rounds, dtype=np.int64) if table is None else self.contexts.types_of(table, rounds)
 
     def exclusions_of(self, given: Any, users: int) -> Exclusions:
         """What the next users exclude; of nobody, where nobody may exclude anything."""
@@ -453,8 +446,7 @@ class Frame:
                 f"This {self.name!r} was made without exclusions; make it with exclusions=True, if its recipe takes "
                 "them, as those of 'private' do."
             )
-        with self.guard.asking():
-            return exclusions_of(given, users, self.n_items)
+        return exclusions_of(given, users, self.n_items)
 
     def __getstate__(self) -> dict[str, Any]:
         if self.limited:

@@ -27,12 +27,11 @@ from diminuendo.learners.health import Health
 from diminuendo.privacy.budget import Budget, Guarantee, Unit
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.process_guard import asked
 from diminuendo.randomness.sources import RandomSource
 from diminuendo.streams.contexts import Context, Contexts
 from diminuendo.streams.exclusions import Exclusions
 from diminuendo.streams.users import Stream, Users
-from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Ints, Items, Progress, Ticket
+from diminuendo.types import EMPTY_SLOT, Decision, DecisionId, FeedbackKind, Ints, Items, Progress
 
 TOGETHER = 1000
 """Rounds that are chosen, at most, between two looks at what is due."""
@@ -223,7 +222,7 @@ class Learner:
 
         Parameters
         ----------
-        user : hashable, optional
+        user_id : hashable, optional
             Identity of the user: a public fact. Without it, a user who comes once.
         context : mapping, sequence or value, optional
             What is known of the user, for learners made with contexts, as {"country": "DE"}.
@@ -269,7 +268,7 @@ class Learner:
         ----------
         count : int
             Number of users.
-        users : sequence of hashable, optional
+        user_ids : sequence of hashable, optional
             Identity of each user.
         contexts : sequence or array, optional
             What is known of each user, as in `choose`.
@@ -301,22 +300,24 @@ class Learner:
     def _choose(
         self, user_ids: Sequence[Any] | NDArray[Any], types: Ints, excluded: Exclusions, release: bool
     ) -> list[Decision]:
-        frame, policy, made = self._frame, self.policy, list[Decision]()
+        frame, policy, decisions = self._frame, self.policy, list[Decision]()
         with frame.guard.everything() if release else frame.guard.lock:
             frame.admit(len(user_ids))
             sampled = frame.in_sample(len(user_ids))
-            while len(made) < len(user_ids):
+            while len(decisions) < len(user_ids):
                 if release:
                     self._release_what_is_due()
-                with frame.guard.publishing(), frame.choosing():  # each handed out, or nothing of it
-                    if not made:
+                with frame.choosing():
+                    if not decisions:
                         frame.reserve(user_ids, sampled)
-                    for user_id in user_ids[len(made) : len(made) + TOGETHER]:
-                        frame.who_comes(len(made), types, excluded)
-                        made.append(self._choose_one(user_id, release, sampled is None or sampled[len(made)]))
-                        if release and len(made) < len(user_ids) and policy.due():
+                    for user_id in user_ids[len(decisions) : len(decisions) + TOGETHER]:
+                        frame.who_comes(len(decisions), types, excluded)
+                        decisions.append(
+                            self._choose_one(user_id, release, sampled is None or sampled[len(decisions)])
+                        )
+                        if release and len(decisions) < len(user_ids) and policy.due():
                             break
-        return made
+        return decisions
 
     def _choose_one(self, user_id: Identity | None, release: bool, inside: bool | np.bool_) -> Decision:
         """The next round; where nothing is ready for it, one that does not count. Outside of a sample, none."""
@@ -332,18 +333,18 @@ class Learner:
         frame.count(user_id)
         decision = frame.decisions.add(row, probe, counts, propensity, frame.coming)
         if frame.contexts is not None:
-            policy.came(decision.round, frame.coming[:1], np.array([counts]))
+            policy.record_arrivals(decision.round, frame.coming[:1], np.array([counts]))
         if not counts:
             frame.silent.append(decision.round)
         return decision
 
-    def observe(self, decision: Decision | Ticket, feedback: Any) -> None:
+    def observe(self, decision: Decision | DecisionId, feedback: Any) -> None:
         """Report a user's feedback on a decision.
 
         Parameters
         ----------
-        decision : Decision or Ticket
-            As `choose` returned it, or its ticket.
+        decision : Decision or DecisionId
+            As `choose` returned it, or its decision_id.
         feedback : Objective or float or int or None
             By kind: the user's objective (full), the reward in [0, 1] (bandit), or the position of the first click,
             None for no click (click).
@@ -359,15 +360,15 @@ class Learner:
         was used, and nothing visible ever happens because of it.
         """
         answer, guard = self._read(decision, feedback), self._frame.guard
-        with guard.answers, guard.lock, guard.publishing():  # closed and learned from, or nothing of it
+        with guard.answers, guard.lock:
             self._learn(*answer)
 
-    def observe_many(self, decisions: Sequence[Decision | Ticket], feedbacks: Sequence[Any]) -> None:
+    def observe_many(self, decisions: Sequence[Decision | DecisionId], feedbacks: Sequence[Any]) -> None:
         """Report feedback on several decisions, as if `observe` were called for one after the other.
 
         Parameters
         ----------
-        decisions : sequence of Decision or Ticket
+        decisions : sequence of Decision or DecisionId
             As `choose` returned them.
         feedbacks : sequence
             One for each decision.
@@ -388,7 +389,7 @@ class Learner:
             except Exception as error:  # foreign objects may raise whatever they like
                 refused.append(f"Number {number}: {refusal(error)}")
         guard = self._frame.guard
-        with guard.answers, guard.lock, guard.publishing():
+        with guard.answers, guard.lock:
             for answer in answers:
                 try:
                     self._learn(*answer)
@@ -397,17 +398,18 @@ class Learner:
         if refused:
             raise InvalidInput(" ".join(refused))
 
-    def _read(self, given: Decision | Ticket, feedback: Any) -> tuple[Decision, Any]:
+    def _read(self, given: Decision | DecisionId, feedback: Any) -> tuple[Decision, Any]:
         """The decision, and the answer that the policy learns from; refused before anything is changed."""
         decision = self._frame.decision_of(given)
-        with self._frame.guard.asking():
-            return decision, asked(lambda: self.policy.reader(self._frame, decision, feedback))
+        with np.errstate(all="ignore"):
+            return decision, self.policy.reader(self._frame, decision, feedback)
 
     def _learn(self, decision: Decision, answer: Any) -> None:
         place = self._frame.decisions.find(decision)
         if place is not None:
             self._frame.decisions.close(place)
-            self.policy.learn(place, answer)
+            with self._frame.guard.learning():
+                self.policy.learn(place, answer)
 
     @property
     def unmatched_responses(self) -> int:
@@ -443,7 +445,7 @@ class Learner:
         OverBudget
             If the ledger cannot pay. Nothing was drawn.
         """
-        with self._frame.guard.releasing, self._frame.guard.publishing():
+        with self._frame.guard.releasing:
             self._frame.guard.check(self._frame.limited)
             while self.due():
                 self.policy.release()
@@ -451,8 +453,7 @@ class Learner:
 
     def _release_what_is_due(self) -> None:
         while self.policy.due():
-            with self._frame.guard.publishing():
-                self.policy.release()
+            self.policy.release()
             self.policy.warn()
 
     # All users at once.
@@ -475,9 +476,9 @@ class Learner:
             Users, in order.
         progress : callable, optional
             Called with numbers of rounds just finished.
-        users : sequence of hashable, optional
+        user_ids : sequence of hashable, optional
             Identity of each round's user. Their rounds are counted before the first one is played.
-        late : array of int, optional
+        delay : array of int, optional
             How many further rounds are chosen before each user responds; -1 if they never do.
         contexts : sequence or array of int, shape (n_users, n_features), optional
             What is known of each user; -1 for not known. By default what the stream says.
@@ -503,22 +504,22 @@ class Learner:
         types, excluded = self.types_of(users, contexts), frame.exclusions_of(exclude, len(users))
         waits = self.feedback_window.rounds if self.waits else None
         slates = np.full((len(users), self.slots), EMPTY_SLOT, dtype=np.int32)
-        with frame.guard.everything(), frame.guard.publishing():
+        with frame.guard.everything():
             frame.admit(len(users))
             sampled = frame.in_sample(len(users))
             in_time = answered_in_time(delay, len(users), waits, self.name, sampled)
             counted = frame.count_all(user_ids, len(users), sampled)
-        heard = counted if in_time is None else in_time if counted is None else counted & in_time
-        users = users if heard is None else silenced(users, heard)
+        responded = counted if in_time is None else in_time if counted is None else counted & in_time
+        users = users if responded is None else silenced(users, responded)
         done = 0
         while (before := done) < len(users):
             with frame.guard.everything(), frame.choosing():
                 frame.admit(len(users) - done)  # each time: others may have chosen meanwhile
                 self._release_what_is_due()
-                frame.who_comes(done, types, excluded, heard, sampled)
+                frame.who_comes(done, types, excluded, responded, sampled)
                 with frame.guard.learning():
                     done = policy.replay(users, slates, done)
-                    frame.pass_by(slates[before:done], counted, before, policy.came)
+                    frame.pass_by(slates[before:done], counted, before, policy.record_arrivals)
                 if done < len(users):
                     policy.resume(len(users) - done)
             if progress:
@@ -592,8 +593,8 @@ class Learner:
             raise InvalidInput("A learner that has chosen does not go back to a snapshot; restore() another.")
         extra = _snapshots.taken(found, "extra")
         if frame.contribution_bound is not None:
-            frame.contribution_bound.take(_snapshots.taken(found, "max_rounds_per_user"))
-        rounds = {name: found.pop(name) for name in ("silent", "untold") if name in found}
+            frame.contribution_bound.take(_snapshots.taken(found, "visits"))
+        rounds = {name: found.pop(name) for name in ("silent", "unrecorded") if name in found}
         _snapshots.fill(self._arrays(), found)
         try:
             frame.take_rounds(**rounds)

@@ -126,7 +126,7 @@ class Chooser(ABC):
             Filled in; -1 is an empty slot.
         probes : ndarray of int32, shape (rounds, 3)
             Filled in where a round explores.
-        coins : PublicWords
+        rng : PublicSource
             The only source of chance.
         types : ndarray of int, optional
             Context ids of the users of these rounds, for menus with a slate per context.

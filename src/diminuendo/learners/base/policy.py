@@ -171,10 +171,10 @@ class Policy(ABC):
             False, with nothing changed, if words ran out and `resume` must be called.
         """
 
-    def came(self, first: int, types: Ints, counts: NDArray[np.bool_]) -> None:  # noqa: B027  few count
-        """Users of these types came, from round `first` on; for each, whether her answer counts.
+    def record_arrivals(self, first: int, types: Ints, counts: NDArray[np.bool_]) -> None:  # noqa: B027  few count
+        """Record users of these context ids in rounds from `first` on, and whether their feedback counts.
 
-        Called where there are contexts, of which some need to know how many there are of each.
+        Called with contexts, for policies that count users of each.
         """
 
     def propensity(self, row: Items) -> float | None:
@@ -210,7 +210,7 @@ class Policy(ABC):
         if not self.draw(row, probe):
             return done
         slates[done] = row
-        if frame.heard is None or frame.heard[0]:
+        if frame.response_mask is None or frame.response_mask[0]:
             decision = decisions.add(row, probe, coming=frame.coming)
             kind = next(kind for kind in FEEDBACKS if kind in self.reader.kinds)
             answer = self.reader(frame, decision, simulate_feedback(users, done, decision.slate, kind))

@@ -57,9 +57,9 @@ def replay(
         For learners that read several kinds.
     progress : callable, optional
         Called with numbers of rounds just finished.
-    users : sequence, optional
+    user_ids : sequence, optional
         Identity of each round's user, if users may own several rounds.
-    late : array of int, optional
+    delay : array of int, optional
         How many further rounds are chosen before each user responds; -1 if they never do.
     contexts : optional
         What is known of each user, as `Stream.with_contexts` takes it. By default what the stream says.

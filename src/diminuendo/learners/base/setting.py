@@ -34,9 +34,9 @@ class Setting:
         Privacy budget of a private learner. Others ignore it.
     delta : float, default 1e-6
         0 for pure differential privacy. Learners with delta = 0 ignore it.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         Contribution bound: how many rounds of one user count. Their feedback in all of these together is protected.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window, in rounds if a number, and the share of users who respond.
     contexts : Contexts, optional
         What is known of users when they arrive.
@@ -105,6 +105,14 @@ class Setting:
             object.__setattr__(self, name, value)
         if self.rules is not None:
             self.rules.check(self.n_items, self.slots)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of a learner's recipe that follow from the setting, by name."""
+        result = vars(self) | {"horizon": self.rounds}
+        del result["rounds"], result["feedback"]
+        if self.feedback_window == NO_FEEDBACK_WINDOW:  # the recipe has a default of its own
+            del result["feedback_window"]
+        return result
 
 
 class Prior(NamedTuple):

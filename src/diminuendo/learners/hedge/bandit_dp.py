@@ -49,9 +49,10 @@ from diminuendo.learners.base.frame import Frame, checked_rng
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
+from diminuendo.learners.hedge.bandit import share_of_rounds
 from diminuendo.learners.hedge.constants import CALIBRATIONS, NOT_FOR_USE, Calibration, Resample
-from diminuendo.learners.hedge.exploring import ALL, EVERY, OWN, ExploringPolicy, Rules, share_of_rounds
-from diminuendo.learners.hedge.private_draws import PrivateDraws, as_planned, asked, claimed
+from diminuendo.learners.hedge.exploring import ALL, EVERY, OWN, ExploringPolicy, Rules
+from diminuendo.learners.hedge.private_draws import PrivateDraws, as_planned, claimed, recipe_arguments
 from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.draw_budget import UNLIMITED, DrawBudget
@@ -137,15 +138,15 @@ def bandit_dp(
         Privacy budget that was asked for; `LEARNERS["bandit-dp"].for_setting` finds the constants for it.
     delta : float
         0 is counted as pure, anything above as zCDP.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         Contribution bound: how many rounds of one user count.
     explore_at : sequence of int, optional
         Exploring rounds that were drawn beforehand, in place of `exploring` and `cap`; all experts redraw.
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window.
 
     Returns
@@ -274,7 +275,7 @@ def calibrated(
     capped = not printed if capped is None else capped
     result = constants.bandit(setting, calibration, resample)
     made = bandit_dp(
-        **asked(setting, rng, ledger),
+        **recipe_arguments(setting, rng, ledger),
         exploring=result.share,
         cap=result.cap if capped else None,
         resample=resample,
@@ -313,7 +314,7 @@ def presampled(
     explore_at = np.concatenate(parts)
     rate = constants.presampled_rate(setting, calibration, len(explore_at))
     made = bandit_dp(
-        **asked(setting, source, ledger), exploring=0.0, cap=None, explore_at=explore_at, rate=rate
+        **recipe_arguments(setting, source, ledger), exploring=0.0, cap=None, explore_at=explore_at, rate=rate
     )
     return as_planned(made, calibration, ledger)
 

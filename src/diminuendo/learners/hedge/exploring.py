@@ -1,44 +1,43 @@
-"""Exploring experts, as the paper prints them: k ordered Hedge experts with one fixed rate and bandit feedback.
+"""Exploring experts: k ordered Hedge experts with bandit feedback, which learn from exploring rounds alone.
 
-A round begins with the redraws that the round before it made due; whether they are due is decided by that round's
-coins, never by whether an answer came. Then the coins of this round: whether it explores, and if so which slot and
-item. All or nothing: where words run out, or a redraw is not paid for yet, nothing has happened.
+All that comes back is one number, the reward. An exploring round shows the experts' items before a random slot i, and
+then a random item a; expert i learns the reward as the gain of a. Other rounds show the experts' slate and teach
+nothing. An exploring slate is shorter than k if i is.
 
-`ExploringPolicy` is what all of them are; what differs is an argument: how much is explored and who redraws (`Rules`),
-and what is paid for draws. The private ones are made in bandit_dp.py; here is the original of Streeter and Golovin.
+A round begins with the redraws that the round before it made due; that round's coins decide which are due, never
+whether feedback arrived. Then the coins of this round: whether it explores, and if so which slot and item. All or
+nothing: if words run out, or a redraw is not paid for yet, nothing has happened.
+
+`ExploringPolicy` is the policy of all of them; what differs is an argument: how much is explored and who redraws
+(`Rules`), and what is paid for draws. Recipes are in bandit.py, and in bandit_dp.py for private learners.
 
 Readable   paper/algorithms.py, `bandit_dp` and `streeter_golovin_bandit`: the same slates from the same words.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from diminuendo import _validate
 from diminuendo._numba import as_kernel, inline, kernel
-from diminuendo.errors import InvalidInput
-from diminuendo.experts.hedge import HedgeState, learned, new_hedge, rebuild
+from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
 from diminuendo.learners.base.decisions import NO_PROBE
-from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Rewards
-from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.frame import Frame
-from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.setting import Setting
-from diminuendo.learners.hedge import bounds, constants
-from diminuendo.learners.hedge.bandit import COIN, default_exploring, learn_probe, learn_reward, reward_of
-from diminuendo.learners.hedge.private_draws import Draws, FreeDraws, SecretScoresPolicy, Use
-from diminuendo.objectives.family import Table
-from diminuendo.privacy.draw_budget import UNLIMITED, paid_for
-from diminuendo.privacy.ledger import Ledger
+from diminuendo.learners.hedge import bounds
+from diminuendo.learners.hedge.full import draw_slots
+from diminuendo.learners.hedge.private_draws import Draws, SecretScoresPolicy, Use
+from diminuendo.objectives.family import Table, add, start, value
+from diminuendo.privacy.draw_budget import paid_for
 from diminuendo.randomness.score_classes import draw
-from diminuendo.randomness.sources import RandomSource
+from diminuendo.randomness.ticks import to_ticks
 from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretWords, begin, below, undo
 from diminuendo.streams.users import Users, shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
+
+COIN = 1 << 53
+"""A coin lands on one of this many sides."""
 
 ALL, OWN, EVERY = range(3)
 """Who redraws: everybody after an exploration, only the expert that explored, everybody in every round."""
@@ -71,8 +70,10 @@ class Rules(NamedTuple):
     cap: int
     resample: int
     schedule: Ints = np.empty(0, dtype=np.int64)
-    """Rounds that explore, in order, where they were drawn beforehand; else `share` decides."""
+    """Rounds that explore, in order, if they were drawn beforehand; else `share` decides."""
     presampled: bool = False
+    repeats: bool = True
+    """Whether an expert may repeat an item, as printed. Else all experts draw different items in every round."""
 
 
 @inline
@@ -86,11 +87,16 @@ def next_round(
     rng: PublicWords,
     secret: SecretWords,
 ) -> bool:
-    """The next slate and probe (slot, item, 0); False, with nothing changed, when it must be resumed."""
+    """The next slate and probe (slot, item, whether an expert that finds its own rate drew the item itself).
+
+    False, with nothing changed, if it must be resumed.
+    """
     begin(rng)
     begin(secret)
     k, first, due = len(row), state.rounds[0] == 0, state.due[0]
-    for slot in range(k):
+    if not rules.repeats and not draw_slots(experts, row, False, secret):
+        return False
+    for slot in range(k if rules.repeats else 0):
         row[slot] = state.current[slot]
         if due in (EVERYBODY, slot):
             if not first and not paid_for(paid, slot, state.redraws[slot]):
@@ -103,7 +109,8 @@ def next_round(
             row[slot] = item
     slot, item = NO_PROBE, NO_PROBE
     coin = below(COIN, rng)
-    if coin != UNFINISHED and _explores(state, rules, coin):
+    explores = coin != UNFINISHED and _explores(state, rules, coin)
+    if explores or (coin != UNFINISHED and not rules.repeats):
         slot = below(k, rng)
         item = below(experts.classes.totals.shape[0], rng)
         coin = item
@@ -116,16 +123,18 @@ def next_round(
             state.redraws[j] += 1
         state.current[j] = row[j]
     state.rounds[0] += 1
-    used = state.explored[slot] if rules.resample == OWN else state.explored.sum()
-    if slot != NO_PROBE and used >= rules.cap:
+    used = state.explored[max(slot, 0)] if rules.resample == OWN else state.explored.sum()
+    if not explores or used >= rules.cap:
         slot = NO_PROBE
     state.due[0] = EVERYBODY if rules.resample == EVERY else NOBODY
     if slot != NO_PROBE:
         state.explored[slot] += 1
         if rules.resample != EVERY:
             state.due[0] = slot if rules.resample == OWN else EVERYBODY
-    _show(row, slot, item)
     probe[0], probe[1], probe[2] = slot, item, 0
+    if slot != NO_PROBE and not rules.repeats:
+        probe[2] = row[slot] == item
+    _show(row, slot, item)
     return True
 
 
@@ -149,6 +158,28 @@ def _show(row: Items, slot: int, item: int) -> None:
         else:
             shown = item if j == slot else row[j]
             row[j] = EMPTY_SLOT if shown_before(row, j, shown) else shown
+
+
+@inline
+def learn_probe(experts: HedgeState, probe: Items, reward: float) -> None:
+    """The expert that explored learns the reward as the gain of the item it tried; others, nothing."""
+    if probe[0] != NO_PROBE:
+        ticks = to_ticks(reward)
+        learn(experts, probe[0], probe[1], ticks)
+        settle(experts, probe[0], ticks if probe[2] == 1 else 0)
+
+
+learn_reward = as_kernel(learn_probe)
+
+
+@inline
+def reward_of(table: Table, user: int, row: Items, state: Floats) -> float:
+    """What a user feels about a slate."""
+    start(table, user, state, 0)
+    for item in row:
+        if item != EMPTY_SLOT:
+            add(table, user, state, 0, item)
+    return float(value(table, user, state, 0))
 
 
 @kernel
@@ -181,7 +212,7 @@ class ExploringPolicy(SecretScoresPolicy):
     reader = Rewards()
 
     def __init__(
-        self, frame: Frame, rate: float, rules: Rules, draws: Draws, options: dict[str, Any]
+        self, frame: Frame, rate: float | None, rules: Rules, draws: Draws, options: dict[str, Any]
     ) -> None:
         self.frame, self.budget, self._draws, self._options = frame, draws.budget, draws, options
         self.rate, self.rules = rate, rules
@@ -202,10 +233,12 @@ class ExploringPolicy(SecretScoresPolicy):
         rounds = rounds or self.frame.horizon
         if rounds is None:
             return None
+        if self.rate is None:
+            return bounds.own_rates_bandit(n_items, slots, rounds, rules.share)
         if rules.presampled:
             planned = int((rules.schedule < rounds).sum())
             return bounds.presampled_bandit(n_items, slots, rounds, self.rate, planned) if planned else None
-        if rules.share == 0:
+        if rules.share == 0 or not rules.repeats:
             return None
         capped = slots if rules.resample == OWN else 1  # how many caps there are
         extra = capped * bounds.cap_excess(rounds, rules.share / capped, rules.cap)
@@ -259,86 +292,9 @@ class ExploringPolicy(SecretScoresPolicy):
 
     def state(self) -> Any:
         """What experts have learned, and what is carried from round to round."""
-        return learned(self._experts), self._exploring
+        return (learned(self._experts), self._exploring) if self.rules.repeats else learned(self._experts)
 
     def restored(self) -> None:
         """Score classes follow from scores; what was paid for beyond the last redraw may be used up."""
         rebuild(self._experts)
         self._draws.restored(self._exploring.redraws)
-
-
-def streeter_golovin_bandit(
-    n_items: int,
-    slots: int,
-    *,
-    exploring: float,
-    rate: float,
-    rng: RandomSource | None = None,
-    feedback_window: Patient = None,
-) -> Learner:
-    """Return Algorithm 3 without privacy: every expert draws in every round. Bandit feedback.
-
-    Parameters
-    ----------
-    n_items : int
-        Number of items.
-    slots : int
-        Number of items in a slate.
-    exploring : float
-        Share of rounds that explore, from 0 to 1.
-    rate : float
-        Learning rate of the Hedge experts, per unit of gain.
-    coins : Coins, optional
-        Randomness. By default SystemSource.
-    patience : Patience or int, optional
-        Feedback window.
-
-    Returns
-    -------
-    Learner
-
-    Raises
-    ------
-    InvalidInput
-        If an argument is out of range.
-
-    References
-    ----------
-    Streeter & Golovin (2008), An online algorithm for maximizing submodular functions, NIPS 21.
-    """
-    frame = Frame("streeter-golovin-bandit", n_items, slots, rng=rng, feedback_window=feedback_window)
-    share, rate = share_of_rounds(exploring), _validate.positive_float(rate, "rate")
-    rules = Rules(share, UNLIMITED, EVERY)
-    options = {"exploring": share, "rate": rate}
-    return Learner(ExploringPolicy(frame, rate, rules, FreeDraws(frame), options))
-
-
-def streeter_golovin_bandit_for(
-    setting: Setting, *, rng: RandomSource | None = None, ledger: Ledger | None = None
-) -> Learner:
-    """The original with the constants that make the bound least; k (N log N / T)^(1/3) of the rounds explore."""
-    n, k, rounds = setting.n_items, setting.slots, setting.rounds
-    exploring = default_exploring(n, k, rounds)
-    rate = math.sqrt(k * n * math.log(max(2, n)) / (exploring * rounds))
-    return streeter_golovin_bandit(n, k, exploring=exploring, rate=min(constants.FASTEST, rate), rng=rng)
-
-
-StreeterGolovinBandit = Entry(
-    "streeter-golovin-bandit",
-    streeter_golovin_bandit,
-    reads=Rewards.kinds,
-    summary="exploring Hedge experts as in 2008, textbook constants; not private",
-    advice=Advice("none", "T^(2/3)", "scores", "as what the paper builds on"),
-    fits=streeter_golovin_bandit_for,
-    private=False,
-)
-
-
-def share_of_rounds(value: float) -> float:
-    """A probability, 0 allowed."""
-    if value == 0 and not isinstance(value, bool):
-        return 0.0
-    share = _validate.positive_float(value, "exploring")
-    if share > 1:
-        raise InvalidInput(f"exploring is a share of rounds, at most 1; got {value}.")
-    return share

@@ -26,7 +26,13 @@ from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
 from diminuendo.learners.hedge.constants import CALIBRATIONS, NOT_FOR_USE, Calibration
 from diminuendo.learners.hedge.full import FullInformationPolicy
-from diminuendo.learners.hedge.private_draws import FreeDraws, PrivateDraws, as_planned, asked, claimed
+from diminuendo.learners.hedge.private_draws import (
+    FreeDraws,
+    PrivateDraws,
+    as_planned,
+    claimed,
+    recipe_arguments,
+)
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.draw_budget import DrawBudget
 from diminuendo.privacy.ledger import Ledger
@@ -65,13 +71,13 @@ def fi_dp(
         Privacy budget that was asked for; `LEARNERS["fi-dp"].for_setting` finds the rate for it.
     delta : float
         0 is counted as pure, anything above as zCDP.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         Contribution bound: how many rounds of one user count.
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window.
 
     Returns
@@ -137,7 +143,7 @@ def calibrated(
 ) -> Learner:
     """Algorithm 2 with the paper's rate, or the largest that the same budget allows."""
     rate = constants.full_information(setting, calibration)
-    made = fi_dp(**asked(setting, rng, ledger), rate=rate)
+    made = fi_dp(**recipe_arguments(setting, rng, ledger), rate=rate)
     return as_planned(made, calibration, ledger)
 
 
@@ -159,9 +165,9 @@ def streeter_golovin(
         Number of items in a slate.
     rate : float
         Learning rate of the Hedge experts, per unit of gain.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window.
 
     Returns

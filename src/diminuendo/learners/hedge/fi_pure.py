@@ -37,7 +37,7 @@ from diminuendo.experts.noisy_leader import (
     pftal_bound,
     pure_noise,
 )
-from diminuendo.learners.base.entry import Advice, Entry, waiting
+from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import CompiledObjective, CompiledObjectives
 from diminuendo.learners.base.feedback_window import Patient
 from diminuendo.learners.base.frame import Frame
@@ -46,6 +46,7 @@ from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.constants import CALIBRATIONS, NOT_FOR_USE, Calibration, checked
 from diminuendo.learners.hedge.full import find_gains_of_slots, gains_of_slots
+from diminuendo.learners.hedge.private_draws import recipe_arguments
 from diminuendo.objectives.family import GainBuffer, Table, new_gain_buffer
 from diminuendo.objectives.user import largest_state
 from diminuendo.privacy.budget import Budget, Guarantee
@@ -193,13 +194,13 @@ def fi_pure(
         Privacy budget.
     curvature : float
         Strong convexity of the regulariser of each expert.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         Contribution bound: how many rounds of one user count.
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, default 0
+    feedback_window : FeedbackWindow or int, default 0
         Feedback window, in rounds. Memory grows with it.
 
     Returns
@@ -252,11 +253,9 @@ def calibrated(
         curvature = paper_curvature(n, max(2, rounds), one_round / k)
     else:
         curvature = best_curvature(1.0, math.sqrt(n), rounds, pure_noise(n, k, rounds, one_round))
-    return fi_pure(
-        n, k, horizon=rounds, epsilon=epsilon, curvature=curvature,
-        max_rounds_per_user=setting.max_rounds_per_user, ledger=ledger,
-        rng=rng, **waiting(setting),
-    )  # fmt: skip
+    arguments = recipe_arguments(setting, rng, ledger)
+    del arguments["delta"]
+    return fi_pure(**arguments, curvature=curvature)
 
 
 def _with_calibration(calibration: Calibration) -> dict[str, Any]:

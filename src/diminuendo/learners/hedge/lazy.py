@@ -44,7 +44,6 @@ from diminuendo.objectives.user import largest_state
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Composed, ContinuousGaussian, Event, Repeated, Selections
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.process_guard import all_or_nothing
 from diminuendo.privacy.rounding import lowered
 from diminuendo.randomness.exponential import select, survives
 from diminuendo.randomness.shares import FINE, GuideTable, draw_other, guided, softmax
@@ -270,7 +269,7 @@ class LazyItems(RunningSum):
 
     def release(self, secret: SecretRandomness) -> None:
         """Close the batch and release what experts hold from now on. If it fails, nothing has happened."""
-        with self._releasing, all_or_nothing(self._arrays()):
+        with self._releasing:
             number = self.batch
             if number >= len(self.schedule):
                 raise OverBudget(f"All {len(self.schedule)} releases that were paid for have been made.")
@@ -440,17 +439,16 @@ class LazyPolicy(MenuPolicy):
 
     def due(self) -> bool:
         """Whether a batch is settled that was not released, or a release has no menu yet; the last batch has none."""
-        closed = min(self.schedule.closed_by(self.frame.settled), len(self.schedule) - 1)
+        closed = min(self.schedule.closed_by(self.frame.closed), len(self.schedule) - 1)
         return self._shown < max(closed, self.experts.batch)
 
     def release(self) -> None:
         """Release what experts hold from now on, unless that was done and had no menu yet; show it."""
         frame = self.frame
-        with frame.guard.publishing():
-            if self._shown == self.experts.batch:
-                self.experts.release(frame.secret)
-            with frame.guard.answers, frame.guard.lock:  # others may choose meanwhile
-                self._follow()
+        if self._shown == self.experts.batch:
+            self.experts.release(frame.secret)
+        with frame.guard.answers, frame.guard.lock:  # others may choose meanwhile
+            self._follow()
 
     def learn(self, place: int, answer: CompiledObjective) -> None:
         """Add what the user would have gained, if their batch is still open."""

@@ -113,9 +113,9 @@ def ordered_experts(
         Learning rate of Hedge experts. By default each finds its own.
     expert : str, default "hedge"
         Kind of expert, by its name in `experts.EXPERTS`. Other kinds than Hedge are not compiled.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window.
 
     Returns

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from diminuendo.errors import OutOfRange
-from diminuendo.learners.base.entry import waiting
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.policy import Policy
@@ -140,18 +139,11 @@ class SecretScoresPolicy(Policy):
         return self._options
 
 
-def asked(setting: Setting, rng: RandomSource | None, ledger: Ledger | None) -> dict[str, Any]:
+def recipe_arguments(setting: Setting, rng: RandomSource | None, ledger: Ledger | None) -> dict[str, Any]:
     """The arguments that a setting decides, of every recipe with private draws."""
-    return {
-        "n_items": setting.n_items,
-        "slots": setting.slots,
-        "horizon": setting.rounds,
-        "epsilon": setting.epsilon,
-        "delta": setting.delta,
-        "max_rounds_per_user": setting.max_rounds_per_user,
-        "ledger": ledger,
-        "rng": rng,
-    } | waiting(setting)
+    unused = ("contexts", "rules", "exclusions", "retention", "sample")
+    decided = {name: value for name, value in setting.arguments().items() if name not in unused}
+    return decided | {"ledger": ledger, "rng": rng}
 
 
 def claimed(
@@ -174,10 +166,10 @@ def as_planned(learner: Learner, calibration: Calibration, ledger: Ledger | None
 
     To be called by what `Entry.for_setting`, or a function of the paper, calls: the warning is about their caller.
     """
-    result, asked, events = learner.guarantee, learner.budget, learner.events
-    if calibration == "paper" and asked is not None and result.epsilon > asked.epsilon:
+    result, budget, events = learner.guarantee, learner.budget, learner.events
+    if calibration == "paper" and budget is not None and result.epsilon > budget.epsilon:
         warnings.warn(
-            f"The paper's rate costs epsilon {result.epsilon:.4g} here, not {asked.epsilon:g}: its proof does "
+            f"The paper's rate costs epsilon {result.epsilon:.4g} here, not {budget.epsilon:g}: its proof does "
             "not reach so large an epsilon at this delta.",
             OutOfRange,
             stacklevel=4,

@@ -25,7 +25,7 @@ from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.types import Floats, Ints, Items, Objective
 
-NOT_HEARD = -1
+NO_RESPONSE = -1
 """In place of a type: what she says does not count, nor does she where users are counted."""
 
 
@@ -54,10 +54,10 @@ def answer_of(user: Objective, row: Items, n_items: int) -> Answer | None:
 
 def heard_rows(low: int, high: int, types: Ints) -> tuple[range | Ints, Ints]:
     """Whose answers count, and their types: all of them, or, where there are contexts, those that have a type."""
-    heard = types != NOT_HEARD
-    if not len(types) or heard.all():
+    responded = types != NO_RESPONSE
+    if not len(types) or responded.all():
         return range(low, high), types
-    return np.arange(low, high)[heard], types[heard]
+    return np.arange(low, high)[responded], types[responded]
 
 
 class RewardMemory:

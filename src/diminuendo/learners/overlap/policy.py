@@ -28,7 +28,7 @@ from diminuendo.learners.base.users import NO_ROUND
 from diminuendo.learners.health import EARLY, LEARNED, LEAST, LED, GaussianNoise, Signal, floor_for
 from diminuendo.learners.overlap.drift import DriftTest
 from diminuendo.learners.overlap.global_slate import Occasion, Shown
-from diminuendo.learners.overlap.memory import NOT_HEARD, RewardMemory, answer_of
+from diminuendo.learners.overlap.memory import NO_RESPONSE, RewardMemory, answer_of
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.learners.overlap.stored import UsersMemory
 from diminuendo.offline.rules import SlateRules
@@ -151,12 +151,12 @@ class OverlapPolicy(MenuPolicy):
         end = frame.published_at(self.plan.schedule.ends[made])
         return self._shown.menu(frame.rounds, end, frame.public.passed, released=made > 0)
 
-    def came(self, first: int, types: Ints, counts: NDArray[np.bool_]) -> None:
+    def record_arrivals(self, first: int, types: Ints, counts: NDArray[np.bool_]) -> None:
         """Users of these types came; those whose answers count are counted by type, where that is public."""
         ends = np.array(self.plan.schedule.ends)
         batches = np.searchsorted(ends, first + np.flatnonzero(counts), side="right")
         for batch in np.unique(batches).tolist():
-            self._memory.came(batch, types[counts][batches == batch])
+            self._memory.record_arrivals(batch, types[counts][batches == batch])
 
     # Public: the items change.
 
@@ -202,7 +202,7 @@ class OverlapPolicy(MenuPolicy):
 
     def due(self) -> bool:
         """Whether a batch is settled that was not released yet. After the last nobody comes, so it is not released."""
-        return self._position.made < min(self.plan.releases, self.plan.schedule.closed_by(self.frame.settled))
+        return self._position.made < min(self.plan.releases, self.plan.schedule.closed_by(self.frame.closed))
 
     def release(self) -> None:
         """Publish the reward of the batch that is over, then a chain of answers; the next slate follows."""
@@ -332,9 +332,9 @@ class OverlapPolicy(MenuPolicy):
         end = self.stop(users, done, schedule.ends[batch], self.menu.end)
         stop = done + self.draw_rows(slates[done:end])
         if stop > done:
-            shown, types, heard = slates[done:stop], frame.coming[: stop - done], frame.heard
-            if heard is not None and len(types):
-                types = np.where(heard[: stop - done], types, NOT_HEARD)
+            shown, types, mask = slates[done:stop], frame.coming[: stop - done], frame.response_mask
+            if mask is not None and len(types):
+                types = np.where(mask[: stop - done], types, NO_RESPONSE)
             first, last = done, stop
             if frame.sampled is not None:  # in a table of their own: nobody else is kept with them
                 inside = np.flatnonzero(frame.sampled[: stop - done])
@@ -395,7 +395,7 @@ class OverlapPolicy(MenuPolicy):
             0 <= position.memory_begins <= looked
             and 0 <= made <= looked == self._rewards.published <= made + 1
             and made <= self.plan.releases
-            and made <= self.plan.schedule.closed_by(frame.settled)
+            and made <= self.plan.schedule.closed_by(frame.closed)
             and self._rewards.sound(self.plan.schedule.rounds, made)
             and self._shown.sound()
             and self._drift.sound()

@@ -101,7 +101,7 @@ def overlap_greedy(
         Privacy budget.
     delta : float
         Above 0.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         Contribution bound: how many rounds of one user count.
     prior : sequence of float, optional
         Public guess of the share of users whom each item pleases.
@@ -113,9 +113,9 @@ def overlap_greedy(
         For each slot the items that it may show, if that is the only rule.
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window.
     contexts : Contexts, optional
         What is known of users when they arrive.

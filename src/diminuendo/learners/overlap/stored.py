@@ -74,10 +74,10 @@ class UsersMemory:
 
     # Private.
 
-    def came(self, batch: int, types: Ints) -> None:
+    def record_arrivals(self, batch: int, types: Ints) -> None:
         """Users of these types came in that batch, whose answers count. Public."""
         if self._counts is not None:
-            self._counts.came(batch, types)
+            self._counts.record_arrivals(batch, types)
 
     def keep(
         self,

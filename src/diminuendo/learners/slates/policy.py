@@ -175,7 +175,7 @@ class SlatePolicy(MenuPolicy):
         return self._is_settled(0) or self._shown_out()
 
     def _is_settled(self, which: int) -> bool:
-        return which < len(self._blocks) and self._blocks[which].end <= self.frame.settled
+        return which < len(self._blocks) and self._blocks[which].end <= self.frame.closed
 
     def _shown_out(self) -> bool:
         """Whether all rounds of all blocks have been chosen, and others are to come."""
@@ -188,22 +188,21 @@ class SlatePolicy(MenuPolicy):
         wanted = self._shown_out() and not self._is_settled(1)
         if settled and self._published is None:
             self._published = self._counts.release(frame.secret)
-        with frame.guard.publishing():
-            with frame.guard.lock:  # first: without coins nothing has happened yet
-                word = int(frame.public.take(1)[0]) if wanted else 0
-            with frame.guard.learning():
-                if self._published is not None:
-                    self._take_in(self._published)
-                if wanted:
-                    rng = np.random.Generator(np.random.Philox(word))
-                    if not self._known.horizon:
-                        self.planner.horizon = self.planner.expected(frame.rounds)
-                    in_flight = sum(len(each.menu.assigned) for each in self._blocks)
-                    block = self.planner.next_block(frame.rounds, rng, in_flight)
-                    assigned = np.repeat(np.arange(len(block.sizes), dtype=np.int32), block.sizes)
-                    rng.shuffle(assigned)
+        with frame.guard.lock:  # first: without coins nothing has happened yet
+            word = int(frame.public.take(1)[0]) if wanted else 0
+        with frame.guard.learning():
+            if self._published is not None:
+                self._take_in(self._published)
             if wanted:
-                self._begin(block, assigned)
+                rng = np.random.Generator(np.random.Philox(word))
+                if not self._known.horizon:
+                    self.planner.horizon = self.planner.expected(frame.rounds)
+                in_flight = sum(len(each.menu.assigned) for each in self._blocks)
+                block = self.planner.next_block(frame.rounds, rng, in_flight)
+                assigned = np.repeat(np.arange(len(block.sizes), dtype=np.int32), block.sizes)
+                rng.shuffle(assigned)
+        if wanted:
+            self._begin(block, assigned)
 
     def _take_in(self, published: Floats) -> None:
         """Believe what was published about the oldest block, and forget what its users said."""

@@ -102,7 +102,7 @@ def slate_totals(
         Number of rounds; None if it is not known.
     epsilon : float
         Privacy budget.
-    visits : int, default 1
+    max_rounds_per_user : int, default 1
         Contribution bound: how many rounds of one user count.
     prior : sequence of float, optional
         Public guess of the share of users whom each item pleases.
@@ -110,9 +110,9 @@ def slate_totals(
         As how many users the prior counts.
     ledger : Ledger, optional
         What is charged. By default a ledger of its own, in memory.
-    coins : Coins, optional
+    rng : RandomSource, optional
         Randomness. By default SystemSource.
-    patience : Patience or int, optional
+    feedback_window : FeedbackWindow or int, optional
         Feedback window.
     contexts : Contexts, optional
         What is known of users when they arrive.

@@ -38,6 +38,6 @@ class FileBooks:
 
     def close(self) -> None:
         """Let another process have the files."""
-        for max_rounds_per_user in self._visits.values():
-            max_rounds_per_user.close()
+        for file in self._visits.values():
+            file.close()
         self.lines.close()

@@ -23,7 +23,7 @@ MOST, FEWEST_AHEAD = 500, 8
 """Rounds of a lease at most; a lease is fetched ahead where the last one was at least as large as this."""
 AHEAD = 0.5
 """The next lease is fetched once no more than this share of the last one is left."""
-FEEDBACK_WINDOW = 0.25
+TIMEOUT = 0.25
 """Seconds: whoever needs a lease that is not there waits for it until this long after it was asked for. So a store that
 hangs holds up the first, and nobody who comes later: nor a request for hundreds, each of which would wait. Whoever has
 a name waits as long to be counted."""
@@ -122,13 +122,13 @@ class Rounds:
 
     async def wait(self, wanted: int = 1) -> Taken | None:
         """A lease with a round left, fetched if need be; None where none can be had soon."""
-        until = time.monotonic() + FEEDBACK_WINDOW
+        until = time.monotonic() + TIMEOUT
         self._waiting += wanted
         try:
             while (taken := self.current()) is None:
                 now = time.monotonic()
                 asking = self._asking or self._ask(now)
-                left = min(until, self._asked + FEEDBACK_WINDOW) - now
+                left = min(until, self._asked + TIMEOUT) - now
                 if asking is None or left <= 0:
                     return None
                 await asyncio.wait({asking}, timeout=left)

@@ -15,7 +15,7 @@ import msgspec
 from diminuendo.errors import StoreUnavailable
 from diminuendo.service.front.backfill import Excluded
 from diminuendo.service.front.choose import FEW, Chooser, Slate
-from diminuendo.service.front.leases import FEEDBACK_WINDOW
+from diminuendo.service.front.leases import TIMEOUT
 from diminuendo.service.front.names import Names
 from diminuendo.service.front.placement import Placement
 from diminuendo.service.front.tokens import NO_ROUND, Tokens
@@ -102,7 +102,7 @@ class Serving:
         )
         taken.waiting += 1
         try:
-            async with asyncio.timeout(FEEDBACK_WINDOW):
+            async with asyncio.timeout(TIMEOUT):
                 (counted,) = await self.writer.keep((), (visit,))
         except (StoreUnavailable, TimeoutError):  # she may be counted, and answer yet: it is not silent
             return await self._filler(place, type_, excluded)

@@ -43,7 +43,7 @@ COPIED = {
 PUBLISHED = (
     "WHERE version = (SELECT max(version) FROM menus WHERE menus.placement = snapshot_parts.placement)"
 )
-BYTES = {"spec", "body", "digest", "reply", "report", "sealed", "user_id", "key of visits", "line of ledger"}
+BYTES = {"facts", "body", "digest", "reply", "report", "sealed", "user_id", "key of visits", "line of ledger"}
 NUMBERED = (("populations", "number"), ("placements", "number"), ("events", "seq"))
 BEGIN = "BEGIN; SET LOCAL synchronous_commit = on"
 LONGEST = 86_400.0

@@ -24,7 +24,7 @@ from diminuendo.service.store.adopt import Script
 from diminuendo.service.store.led import Led
 from diminuendo.service.store.schema import APPLICATION, STEPS, statements
 
-FEEDBACK_WINDOW = 5.0
+TIMEOUT = 5.0
 """Seconds for which one process waits until another has written."""
 
 SETTINGS = (
@@ -74,7 +74,7 @@ class SqliteFile:
             raise InvalidInput(f"Cannot open {path}: {error.strerror}.") from error
         self._db = sqlite3.connect(
             self.path,
-            timeout=FEEDBACK_WINDOW,
+            timeout=TIMEOUT,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
@@ -168,7 +168,7 @@ class SqliteFile:
 
     def _begin(self) -> None:
         """Be the one who writes; patiently."""
-        until = time.monotonic() + FEEDBACK_WINDOW
+        until = time.monotonic() + TIMEOUT
         self._db.execute("PRAGMA busy_timeout = 0")
         try:
             while True:
@@ -180,7 +180,7 @@ class SqliteFile:
                         raise
                 time.sleep(AGAIN)
         finally:
-            self._db.execute(f"PRAGMA busy_timeout = {1000 * FEEDBACK_WINDOW:.0f}")
+            self._db.execute(f"PRAGMA busy_timeout = {1000 * TIMEOUT:.0f}")
 
     @contextmanager
     def gently(self) -> Iterator[None]:

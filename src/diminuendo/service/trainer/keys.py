@@ -1,4 +1,5 @@
-"""Keys of the trainer: what is sealed to them only the trainer reads. Where their secret halves lie, halves.py says.
+"""Keys of the trainer: what is sealed to them only the trainer reads. Where their secret halves lie,
+private_keys.py says.
 
 There is a key for each publication of a placement. Answers are sealed to the public half, which is in the menu; the
 snapshot of that publication is sealed with the secret half. Once nothing that still counts is sealed to a key it is

@@ -70,7 +70,7 @@ def made(
     `engine`: where users are kept whom it keeps, if it keeps any.
     """
     name, setting, options = asked(spec, clock)
-    place = engine if entry_for(name, setting).takes_engine else None
+    place = engine if entry_for(name, setting).takes("engine") else None
     return make(name, setting, ledger=ledger, rng=rng, engine=place, **options)
 
 

@@ -178,7 +178,7 @@ class Placement:
             self._store.now() if until is None else until
         )  # what is settled a moment later is for the next time
         if not self._waits or self._moment(self._waits[0]) >= now:
-            first = self._waits[-1].end if self._waits else self._door.settled
+            first = self._waits[-1].end if self._waits else self._door.closed
             leases = deque(self._store.leases(self.number, first))
             if self._waits or not leases:
                 return leases, now
@@ -258,7 +258,7 @@ class Placement:
             counts[[each - lease.first for each in report.silent if lease.first <= each < lease.end]] = False
             known = [type_ if 0 <= type_ < 2**31 else -1 for type_ in report.types[:many]]
             types[: len(known)] = known
-        self._door.came(lease.first, counts, types)
+        self._door.record_arrivals(lease.first, counts, types)
         rows = self._store.answers(self.number, lease.first, lease.end)
         answers = self._reader.read(row for row in rows if row.at <= deadline)
         self._marks.reached("answers read")
@@ -269,7 +269,7 @@ class Placement:
 
     def _release(self, at: float) -> None:
         """Publish what is due at that time; or, now and then, a snapshot alone."""
-        heard = self._heard.published(self._door.settled, self.learner.policy.frame.secret)
+        heard = self._heard.published(self._door.closed, self.learner.policy.frame.secret)
         self._kept.note = heard or self._kept.note
         if self.learner.due():
             self._erase(at)
@@ -283,7 +283,7 @@ class Placement:
 
     def _erase(self, at: float) -> None:
         """Who asked for it before that time is in no later release; nothing that was added up is taken off."""
-        gone = self._store.erased(self.number, 0, self._door.settled)
+        gone = self._store.erased(self.number, 0, self._door.closed)
         new = [number for number, since in gone if self._kept.erased < since <= at]
         if new:
             self._door.erase(new)
@@ -318,7 +318,7 @@ class Placement:
 
     def _publish(self, at: float) -> None:
         """Menu, limits, snapshot and deletions at once, for what happened at that time."""
-        learner, settled, version = self.learner, self._door.settled, self._kept.version + 1
+        learner, settled, version = self.learner, self._door.closed, self._kept.version + 1
         key = self._keys.new(self.number)
         self._marks.reached("key made")
         there = self._published or self._store.now()
@@ -359,7 +359,7 @@ class Placement:
 
     def _oldest(self, at: float) -> float:
         """Answers that are not read yet were sealed after this: to rounds that wait, or were leased after that time."""
-        waits = self._waits or self._store.leases(self.number, self._door.settled)
+        waits = self._waits or self._store.leases(self.number, self._door.closed)
         return min(at, waits[0].at if waits else at) - STALE
 
     def _planned(self, at: float) -> float:
@@ -373,7 +373,7 @@ class Placement:
     def _limit(self) -> int:
         """No round from this one on may be handed out: by the menu, the horizon, and what memory was made for."""
         menu: Any = self.learner.menu
-        ends = (self._door.settled + in_flight(self.spec), menu.end, self.learner.horizon)
+        ends = (self._door.closed + in_flight(self.spec), menu.end, self.learner.horizon)
         return min(end for end in ends if end is not None)
 
     def _allow(self, at: float) -> None:

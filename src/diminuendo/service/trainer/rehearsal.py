@@ -61,7 +61,7 @@ def rehearse(spec: PlacementSpec, reader: AnswerReader) -> None:
         menu: Any = learner.menu
         many = min(ROUNDS, menu.end or ROUNDS)
         door.chosen(many)
-        door.came(0, np.ones(many, dtype=np.bool_), np.zeros(many, dtype=np.int64))
+        door.record_arrivals(0, np.ones(many, dtype=np.bool_), np.zeros(many, dtype=np.int64))
         said = [Said(Shown(0, number, 1, True, slate), {0: 1.0}, 1.0, 0) for number in range(many)]
         door.answered(*reader.answers(said))
         now[0] = 2 * few.deadline

@@ -28,8 +28,8 @@ NOT_PRIVATE = (
 )
 
 
-def write_report(sweep: Sweep, out: Path | str, typed: str | None = None) -> Path:
-    """Write out/report.html and out/figures/; returns the page. `typed`: the command behind it, to be shown."""
+def write_report(sweep: Sweep, out: Path | str, command: str | None = None) -> Path:
+    """Write out/report.html and out/figures/; returns the page. `command`: the one that was typed."""
     result = [simulation for simulation in sweep.simulations if simulation.results]
     if not result:
         raise InvalidInput("There is nothing to report: the sweep holds no run. Run at least one learner.")
@@ -46,7 +46,7 @@ def write_report(sweep: Sweep, out: Path | str, typed: str | None = None) -> Pat
         )
     title = heading(result[0]) if alone else f"{len(result)} simulations"
     target = folder / "report.html"
-    body += again(result, typed)
+    body += again(command)
     target.write_text(page(f"diminuendo: {title}", body, diminuendo.__version__), encoding="utf-8")
     return target
 

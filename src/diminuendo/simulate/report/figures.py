@@ -11,12 +11,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from diminuendo.simulate.figures.earned import about, price_figure, regret_figure, reward_figure
-from diminuendo.simulate.figures.hits import hits_figure
 from diminuendo.simulate.figures.seeds import seeds_figure
 from diminuendo.simulate.figures.slates import MARK, chosen_items, label, shares_of, slates_figure
 from diminuendo.simulate.figures.spending import SIGNS, arrival_figure, average, spending_figure, varies
 from diminuendo.simulate.figures.style import WIDTH, LineStyle, line_styles, save, style
-from diminuendo.simulate.hits import hits_a_day, hits_said
 from diminuendo.simulate.result import Result, Simulation
 
 WHOLE = 200
@@ -48,7 +46,7 @@ class Plate:
 
 def plates(simulation: Simulation, folder: Path, prefix: str) -> Iterator[Plate]:
     """Draw everything into `folder`, one figure after the other."""
-    for make in (_hits, _over_time, _price, _budget, _slates):
+    for make in (_over_time, _price, _budget, _slates):
         with style():
             heading, caption, drawn = make(simulation)
             pictures = [
@@ -60,16 +58,6 @@ def plates(simulation: Simulation, folder: Path, prefix: str) -> Iterator[Plate]
 
 DrawnPlate = tuple[str, str, list[tuple[str, str, Figure]]]
 """Heading, caption, and pictures: name of the file, what can be seen, figure."""
-
-
-def _hits(simulation: Simulation) -> DrawnPlate:
-    rows, day = hits_a_day(simulation), simulation.per_day
-    if day is None:
-        return "", "", []
-    heading = f"{day.hits[:1].upper()}{day.hits[1:]} a day"
-    seen = f"{heading}: " + ", ".join(f"{one.who} {day.said(one.hits)}" for one in rows) + "."
-    dashed = "" if simulation.today is None else " Dashed: today's slate."
-    return heading, hits_said(simulation, day) + dashed, [("hits", seen, hits_figure(rows, day))]
 
 
 def _over_time(simulation: Simulation) -> DrawnPlate:

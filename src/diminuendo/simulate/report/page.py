@@ -16,20 +16,17 @@ import diminuendo
 from diminuendo.learners import LEARNERS
 from diminuendo.learners.base.entry import options_in
 from diminuendo.privacy.sentence import factor, guarantee_sentence
-from diminuendo.simulate.hits import hits_table
 from diminuendo.simulate.report.contexts import contexts_section
 from diminuendo.simulate.report.figures import Plate
 from diminuendo.simulate.report.html import escaped, table
 from diminuendo.simulate.report.text import (
     COLUMNS,
-    command,
     headlines,
     seeded_note,
     table_rows,
 )
 from diminuendo.simulate.result import Result, Simulation
 from diminuendo.simulate.table import comers, health_said, main_learner, rules_said
-from diminuendo.streams.builtin import BUILTIN
 
 CAME_BACK = {
     "full": "Afterwards all of the user's ratings came back (full feedback).",
@@ -73,11 +70,10 @@ def section(simulation: Simulation, plates: Iterable[Plate], anchor: str, *, alo
     """One simulation, `alone` on its page or not. The notice is put before the guarantee."""
     level = "h1" if alone else "h2"
     figures = {plate.key: _figure(plate, anchor) for plate in plates}
-    day = figures.pop("hits", "") + in_a_day(simulation)
     numbers = table("Means over runs, per user.", COLUMNS, table_rows(simulation))
     return (
         f'<section id="{anchor}"><{level}>{escaped(heading(simulation))}</{level}>'
-        f"<p>{escaped(lead(simulation))}</p>{was_read(simulation)}{answer(simulation)}{notice}{day}"
+        f"<p>{escaped(lead(simulation))}</p>{was_read(simulation)}{answer(simulation)}{notice}"
         f"{promises(simulation)}{contexts_section(simulation)}{''.join(figures.values())}"
         f"<h3>The numbers</h3>{numbers}{of_health(simulation)}</section>"
     )
@@ -135,12 +131,6 @@ def answer(simulation: Simulation) -> str:
     )
 
 
-def in_a_day(simulation: Simulation) -> str:
-    """What is earned in a day, in numbers; nothing where nobody said how many users come."""
-    day = simulation.per_day
-    return "" if day is None else table(f"The same {day.hits} in numbers.", *hits_table(simulation, day))
-
-
 def promises(simulation: Simulation) -> str:
     """The sentence for the main learner, how it changes with epsilon, and what the others promise."""
     about, middle = main_learner(simulation), simulation.middle_epsilon
@@ -194,21 +184,14 @@ def _other_epsilons(simulation: Simulation, name: str, middle: float | None) -> 
             yield f"at epsilon {epsilon:g} the factor is {escaped(factor(run.epsilon or 0.0))}"
 
 
-def again(simulations: list[Simulation], typed: str | None = None) -> str:
-    """The end of the page. `typed`: the command that was given, where there was one."""
+def again(command: str | None = None) -> str:
+    """The end of the page. `command`: the one that was typed, where there was one."""
     version = diminuendo.__version__
-    commands = typed or "\n".join(dict.fromkeys(command(simulation) for simulation in simulations))
-    files = typed is None and any(simulation.stream["name"] not in BUILTIN for simulation in simulations)
     return (
         f"<footer><h2>The same numbers again</h2><p>diminuendo {escaped(version)}; seeds are whole numbers from 0 on. "
         "The same version with the same seeds gives the same slates and rewards; only users/s differ, and bounds on "
         "the optimum where it was not proven in time.</p>"
-        f"<pre>{escaped(commands)}</pre>"
-        + (
-            "<p>A stream that is not built in stands there by its name; give its file instead.</p>"
-            if files
-            else ""
-        )
+        + (f"<pre>{escaped(command)}</pre>" if command else "")
         + f"<h3>How to cite</h3><p>diminuendo, version {escaped(version)}: recommendations that reveal no user. The "
         f"algorithms called paper and fi-dp are from: {escaped(PAPER)}</p></footer>"
     )

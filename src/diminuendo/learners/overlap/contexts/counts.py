@@ -32,7 +32,7 @@ class TypeCounts:
     def __repr__(self) -> str:
         return f"<TypeCounts: {self.contexts}>"
 
-    def came(self, batch: int, types: Ints) -> None:
+    def record_arrivals(self, batch: int, types: Ints) -> None:
         """Users of these types came in that batch, whose answers count. Private contexts are not counted."""
         if not self.contexts.private:
             np.add.at(self._by_type[batch], types, 1)

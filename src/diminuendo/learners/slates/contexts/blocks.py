@@ -148,7 +148,7 @@ class OpenGroupBlock:
         same = remaining_same(self.plan.block.slates, self.plan.deck)
         return np.asarray(same / (length - np.arange(length)))
 
-    def came(self, first: int, segments: Ints, counts: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def record_arrivals(self, first: int, segments: Ints, counts: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Users of these segments came, from round `first` on; for each, whether her answer counts.
 
         Returns who counts and is not of this block.
@@ -195,11 +195,11 @@ class OpenGroupBlock:
 
     def add_all(
         self, counts: Counts, lot: int, questions: Questions, first: int, segments: Ints, answers: NDArray[Any],
-        heard: NDArray[np.bool_],
+        responded: NDArray[np.bool_],
     ) -> None:  # fmt: skip
-        """Answers of the users of rounds from `first` on; `heard`: who answers and is of the group."""
+        """Add answers of users of rounds from `first` on; `responded`: who responds and is of the group."""
         plan, turns = self.plan, np.arange(len(segments)) + first - self.first
-        here = np.flatnonzero(heard)
+        here = np.flatnonzero(responded)
         rows = plan.deck[turns[here]]
         parts = np.where(plan.told[rows], plan.parts[segments[here]], 0)
         starts = plan.starts[rows] + parts * plan.widths[rows]

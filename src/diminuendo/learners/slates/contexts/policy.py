@@ -142,14 +142,14 @@ class GroupedSlatePolicy(MenuPolicy):
         known = np.unique(self.group_of).tolist()
         return min(self._shown[group].end if group in self._shown else 0 for group in known)
 
-    def came(self, first: int, types: Ints, counts: NDArray[np.bool_]) -> None:
+    def record_arrivals(self, first: int, types: Ints, counts: NDArray[np.bool_]) -> None:
         """Count public contexts: of how many users something is published. Nobody counts private ones."""
         if self._private:
             return
         segments = self.coming.segment_of[types]
         self.coming.saw(segments)
         for block in reversed(self._blocks):
-            counts = block.came(first, segments, counts)
+            counts = block.record_arrivals(first, segments, counts)
 
     # Public: the items change.
 
@@ -183,7 +183,7 @@ class GroupedSlatePolicy(MenuPolicy):
         """The place of the block that is settled and ended first."""
         ends = [(block.end, place) for place, block in enumerate(self._blocks)]
         end, place = min(ends, default=(self._horizon + 1, 0))
-        return place if end <= self.frame.settled else None
+        return place if end <= self.frame.closed else None
 
     def _shown_out(self) -> bool:
         """Whether all rounds of some group's blocks have been chosen, and others are to come."""
@@ -201,13 +201,12 @@ class GroupedSlatePolicy(MenuPolicy):
             with frame.guard.learning():
                 self._take_in()
             return
-        with frame.guard.publishing():
-            with frame.guard.lock:  # first: without coins nothing has happened yet
-                word = int(frame.public.take(1)[0])
-            with frame.guard.learning():
-                rng = np.random.Generator(np.random.Philox(word))
-                plan, leading = self._plan(rng)
-            self._begin(plan, leading)
+        with frame.guard.lock:  # first: without coins nothing has happened yet
+            word = int(frame.public.take(1)[0])
+        with frame.guard.learning():
+            rng = np.random.Generator(np.random.Philox(word))
+            plan, leading = self._plan(rng)
+        self._begin(plan, leading)
 
     def _take_in(self) -> None:
         """Believe what was published about a block, and forget what its users said."""
@@ -352,15 +351,19 @@ class GroupedSlatePolicy(MenuPolicy):
         stop = min(len(users), done + min(self._end(), *ends) - frame.rounds)
         self.draw_rows(slates[done:stop])
         segments = self.coming.segment_of[frame.coming[: stop - done]]
-        heard = np.ones(stop - done, dtype=np.bool_) if frame.heard is None else frame.heard[: stop - done]
+        responded = (
+            np.ones(stop - done, dtype=np.bool_)
+            if frame.response_mask is None
+            else frame.response_mask[: stop - done]
+        )
         answers = self._questions.answers(users, done, slates[done:stop])
         for lot, block in enumerate(self._blocks):
             if self._shown.get(block.plan.group) is block and block.end > frame.rounds:
-                hers = heard & (self.group_of[segments] == block.plan.group)
+                theirs = responded & (self.group_of[segments] == block.plan.group)
                 if frame.exclusions:
                     deck = block.plan.deck[frame.rounds - block.first :][: stop - done]
-                    hers &= (slates[done:stop] == block.plan.block.slates[deck]).all(axis=1)
-                block.add_all(self._counts, lot, self._questions, frame.rounds, segments, answers, hers)
+                    theirs &= (slates[done:stop] == block.plan.block.slates[deck]).all(axis=1)
+                block.add_all(self._counts, lot, self._questions, frame.rounds, segments, answers, theirs)
         return stop
 
     # What a snapshot holds. The names are those of a format.

@@ -139,7 +139,7 @@ CREATE TABLE diminuendo.answers (
     sealed bytea,                          -- opaque; NULL is a tombstone
     PRIMARY KEY (placement, round)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
-CREATE TABLE diminuendo.max_rounds_per_user (
+CREATE TABLE diminuendo.visits (
     placement bigint NOT NULL,
     user_id bytea NOT NULL,                 -- opaque
     rounds bigint[] NOT NULL,              -- those that count

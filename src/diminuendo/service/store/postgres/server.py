@@ -73,7 +73,7 @@ Work = Callable[[Db], Awaitable[T]]
 
 CONNECTIONS = 4
 """Connections of one process at most."""
-FEEDBACK_WINDOW = 5.0
+TIMEOUT = 5.0
 """Seconds for which a connection is waited for, and on one for a sign that the other side received something; after as
 long nothing is tried again. `writing` in schema.py waits as long for whoever writes."""
 LONGEST = 60.0
@@ -84,7 +84,7 @@ QUIET, ASKS_EVERY = 2, 1
 """Seconds without a word after which the other side is asked whether it is there, and between two such questions."""
 WATCH = (
     f"SET tcp_keepalives_idle = {QUIET}; SET tcp_keepalives_interval = {ASKS_EVERY}; SET tcp_keepalives_count = 3; "
-    f"SET tcp_user_timeout = '{FEEDBACK_WINDOW:.0f}s'"
+    f"SET tcp_user_timeout = '{TIMEOUT:.0f}s'"
 )
 """The same for the server, which else keeps a connection of somebody who was cut off for hours. Behind a pooler it is
 said of the pooler's own connections, where it is right as well; over a local socket it means nothing."""
@@ -92,7 +92,7 @@ WATCHED = {
     "TCP_KEEPIDLE": QUIET,
     "TCP_KEEPINTVL": ASKS_EVERY,
     "TCP_KEEPCNT": 3,
-    "TCP_USER_TIMEOUT": int(1000 * FEEDBACK_WINDOW),
+    "TCP_USER_TIMEOUT": int(1000 * TIMEOUT),
 }
 """What is said of a socket here, as far as the system knows the words."""
 BEGIN = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '3s'; "
@@ -215,7 +215,7 @@ class PostgresServer:
         self, work: Work[T], begin: str | None, again: bool
     ) -> tuple[T | None, str | None, DiminuendoError | None]:
         """What was found; or what to say of why not; or what was refused."""
-        until = self._loop.time() + FEEDBACK_WINDOW
+        until = self._loop.time() + TIMEOUT
         for nth in range(TRIES):
             begun, left = [begin is None], nth < TRIES - 1
             try:
@@ -252,7 +252,7 @@ class PostgresServer:
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Db]:
         """A connection for a while. One that is in the midst of something afterwards is not used again."""
-        async with asyncio.timeout(FEEDBACK_WINDOW):  # all of them may hang
+        async with asyncio.timeout(TIMEOUT):  # all of them may hang
             await self._places.acquire()
         try:
             db = None
@@ -280,7 +280,7 @@ class PostgresServer:
 
     async def _connected(self) -> Db:
         db: Db = await asyncpg.connect(
-            self._address, timeout=FEEDBACK_WINDOW, command_timeout=LONGEST, statement_cache_size=0
+            self._address, timeout=TIMEOUT, command_timeout=LONGEST, statement_cache_size=0
         )
         try:
             await db.execute(WATCH)
@@ -385,6 +385,6 @@ def shown(address: str) -> str:
 
 async def _closed(db: Db) -> None:
     try:
-        await db.close(timeout=FEEDBACK_WINDOW)
+        await db.close(timeout=TIMEOUT)
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
         db.terminate()
