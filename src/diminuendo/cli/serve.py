@@ -23,7 +23,7 @@ def check_command(
     store: StoreOption = None,
 ) -> None:
     """Check a site against its store, and say what `apply` would add. Writes nothing."""
-    with loading(), extra("serve"):
+    with extra("serve"):
         from diminuendo.service.apply import check_site
 
     for line in check_site(_read(site, store)):
@@ -38,7 +38,7 @@ def apply_command(
     ] = False,
 ) -> None:
     """Write a site's new populations and placements into its store; processes that run pick them up."""
-    with loading(), extra("serve"):
+    with extra("serve"):
         from diminuendo.service.apply import apply_site
 
     for line in apply_site(_read(site, store), adopt):
