@@ -31,7 +31,7 @@ from diminuendo.service.front.serving import padded
 from diminuendo.service.log import Log
 from diminuendo.service.records import PlacementSpec, PopulationSpec, PublicMenu, Said, Shown
 from diminuendo.service.seal import Sealer
-from diminuendo.service.store import AnswerRow, LeaseRow
+from diminuendo.service.store import AnswerRow, IdBlockRow
 from diminuendo.service.store.sqlite import SqliteStore
 from diminuendo.service.trainer.placement import Placement
 from diminuendo.service.trainer.trainer import Trainer
@@ -70,10 +70,10 @@ def answers(feedback: Literal["full", "click"]) -> dict[str, float]:
         sealer, rng = Sealer(bytes.fromhex(key), int(number)), np.random.default_rng(1)
         taken = 0
         before = (folder / "store.db").stat().st_size
-        while taken < ANSWERS and (lease := store.lease(1, 500, 1.0, None)) is not None:
+        while taken < ANSWERS and (id_block := store.reserve_ids(1, 500, 1.0, None)) is not None:
             rows = []
-            for at in range(lease.first, lease.end):
-                shown = Shown(1, at, lease.version, True, tuple(range(5)))
+            for at in range(id_block.first, id_block.end):
+                shown = Shown(1, at, id_block.version, True, tuple(range(5)))
                 wants = {int(item): 0.5 for item in rng.choice(294, WANTS, replace=False)}
                 said = Said(shown, ratings=wants) if feedback == "full" else Said(shown, click=2)
                 rows.append(AnswerRow(1, at, sealer.seal(padded(said))))
@@ -85,9 +85,9 @@ def answers(feedback: Literal["full", "click"]) -> dict[str, float]:
         wall[0] += 3.0
         taking, take_in = list[float](), Placement._take_in
 
-        def timed(self: Placement, lease: LeaseRow) -> None:
+        def timed(self: Placement, id_block: IdBlockRow) -> None:
             began = time.process_time()
-            take_in(self, lease)
+            take_in(self, id_block)
             taking.append(time.process_time() - began)
 
         began = time.process_time()

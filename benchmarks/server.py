@@ -62,7 +62,7 @@ def _prepare(store: Store) -> None:
     )
     body = msgspec.json.encode(menu)
     store.publish(
-        store.lead("users", "nobody"),
+        store.acquire_leadership("users", "nobody"),
         Publication(number, body, 1, 0, len(deck), len(deck), store.now(), b"", 0),
     )
 

@@ -65,7 +65,7 @@ def menu(kind: str, slates: list[tuple[int, int]], **more: Any) -> PublicMenu:
         "slots": 2,
         "first": 0,
         "end": None,
-        "filler": slates[0],
+        "fallback": slates[0],
         "head": "0f",
     }
     return PublicMenu(kind=kind, slates=tuple(slates), **given | more)  # type: ignore[arg-type]

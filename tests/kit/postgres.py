@@ -31,9 +31,9 @@ STARTS = 60.0
 SETTINGS = ("listen_addresses=", "max_connections=100", "shared_buffers=16MB", "log_min_messages=panic")
 
 TABLES = (
-    "answers", "visits", "snapshot_parts", "trainer_keys", "leases", "allowed", "menus",
+    "answers", "user_rounds", "snapshot_parts", "trainer_keys", "id_blocks", "allowed", "menus",
     "requests", "events",
-    "counters", "ledger", "releases", "trainers", "placements", "populations", "beats",
+    "counters", "ledger", "releases", "trainers", "placements", "populations", "heartbeats",
 )  # fmt: skip
 EMPTIED = (
     "".join(f"DELETE FROM diminuendo.{name};" for name in TABLES)

@@ -84,7 +84,7 @@ def _service(many: str = "100") -> None:
                 f"{'put back' if rolled_back else 'service'}: {len(result):,} runs of {EVENTS:,} events, "
                 f"{sum(each.answers for each in result):,} answers, "
                 f"{sum(each.releases for each in result):,} releases, "
-                f"{sum(each.epochs for each in result):,} epochs; {_said(broken)}", flush=True,
+                f"{sum(each.fencing_tokens for each in result):,} fencing tokens; {_said(broken)}", flush=True,
             )  # fmt: skip
 
 

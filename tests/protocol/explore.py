@@ -23,16 +23,18 @@ def alike(setup: Setup, world: World) -> int:
     """A number that two worlds share where all that can come of them is the same.
 
     Of when something was stored or reported it matters alone whether that was in time; of beats, whether they are old;
-    of the last public time, whether clocks are set back; of leases that are released, nothing.
+    of the last public time, whether clocks are set back; of ID blocks that are released, nothing.
     """
     store, ghosts = [], []
     for kept, ghost in zip(world.store, world.ghosts, strict=True):
-        ends = {number: each.expires + setup.deadline for each in ghost.leases for number in range(*each[:2])}
+        ends = {
+            number: each.expires + setup.deadline for each in ghost.id_blocks for number in range(*each[:2])
+        }
         done = max([each.plan.end for each in kept.releases if each.plan], default=0)
         store.append(
             (
                 *kept[:5],
-                tuple((*each[:6], each.reported <= each.expires + setup.deadline) for each in kept.leases),
+                tuple((*each[:6], each.reported <= each.expires + setup.deadline) for each in kept.id_blocks),
                 kept.answers
                 if setup.erasures
                 else tuple((row[0], row[1] <= ends.get(row[0], 0), *row[2:]) for row in kept.answers),
@@ -52,7 +54,7 @@ def alike(setup: Setup, world: World) -> int:
                 ),
                 tuple(
                     (*each[:6], each.reported <= each.expires + setup.deadline)
-                    for each in ghost.leases
+                    for each in ghost.id_blocks
                     if each.end > done
                 ),
             )
@@ -62,7 +64,9 @@ def alike(setup: Setup, world: World) -> int:
             world.time,
             world.now,
             world.kept_time if "set back" in setup.kinds else 0,
-            tuple(min(setup.takeover, world.now - beat) for beat in world.beats) if setup.trainers > 1 else 0,
+            tuple(min(setup.takeover, world.now - heartbeat) for heartbeat in world.heartbeats)
+            if setup.trainers > 1
+            else 0,
             tuple(store),
             world.fronts,
             world.trainers,
@@ -109,7 +113,7 @@ def _path(came: dict[int, tuple[int, Label]], number: int) -> list[Label]:
     return result[::-1]
 
 
-WEIGHTS = {"tick": 1.0, "trainer": 4.0, "ask": 1.0, "show": 2.0, "answer": 1.0, "arrives": 0.3}
+WEIGHTS = {"publish_interval": 1.0, "trainer": 4.0, "ask": 1.0, "show": 2.0, "answer": 1.0, "arrives": 0.3}
 """How often what happens, where it may; faults and all else more seldom."""
 SELDOM, MOODS = 0.04, (0.05, 1.0, 1.0, 3.0)
 """How often faults happen; and how fast somebody is for a while."""
@@ -127,7 +131,7 @@ def walk(setup: Setup, seed: int, steps: int = 300) -> Found:
         for label in labels:
             who = label[:2]
             if who not in moods:
-                moods[who] = rng.choice(MOODS) if label[0] in ("trainer", "ask", "tick") else 1.0
+                moods[who] = rng.choice(MOODS) if label[0] in ("trainer", "ask", "publish_interval") else 1.0
             weights.append(WEIGHTS.get(str(label[0]), SELDOM) * moods[who])
         label = rng.choices(labels, weights)[0]
         try:

@@ -27,7 +27,7 @@ def may(setup: Setup, world: World, front: int, where: int) -> list[Label]:
 
 
 def _open(world: World, mine: Front) -> bool:
-    return mine.lease is not None and mine.next < mine.lease.end and world.time < mine.until
+    return mine.id_block is not None and mine.next < mine.id_block.end and world.time < mine.until
 
 
 def call(setup: Setup, world: World, label: Label) -> Label | None:
@@ -36,10 +36,10 @@ def call(setup: Setup, world: World, label: Label) -> Label | None:
     mine, mistakes = world.fronts[front][where], setup.mistakes
     if what == "ask":
         report = mine.report
-        if mine.lease is not None:
-            report = (mine.lease.first, mine.next - mine.lease.first)
+        if mine.id_block is not None:
+            report = (mine.id_block.first, mine.next - mine.id_block.first)
         own = mine.own if "front ends count rounds themselves" in mistakes else None
-        return ("lease", where, setup.lease, report, own)
+        return ("reserve_ids", where, setup.id_block, report, own)
     if what == "show":
         counting = setup.named and "visits counted at the answer" not in mistakes
         return ("visit", where, mine.next) if counting else None
@@ -66,20 +66,20 @@ def received(setup: Setup, world: World, label: Label, reply: Any) -> World:
         if reply != ERROR:
             ghost = _shown(setup, ghost, number, reply is not False)
     elif reply == ERROR:
-        if mine.lease is not None and not _open(world, mine):
-            mine = mine._replace(report=(mine.lease.first, mine.next - mine.lease.first), lease=None)
+        if mine.id_block is not None and not _open(world, mine):
+            mine = mine._replace(report=(mine.id_block.first, mine.next - mine.id_block.first), id_block=None)
     else:
-        lease, _ = reply
-        version = 0 if lease is None else lease.version
-        back = version < mine.highest and lease is not None
-        mine = mine._replace(report=None, lease=None, highest=max(version, mine.highest), back=back)
-        if lease is not None and not back:
-            until = world.time + lease.expires - lease.at
-            mine = mine._replace(lease=lease, next=lease.first, until=until, own=lease.end)
+        id_block, _ = reply
+        version = 0 if id_block is None else id_block.version
+        back = version < mine.highest and id_block is not None
+        mine = mine._replace(report=None, id_block=None, highest=max(version, mine.highest), back=back)
+        if id_block is not None and not back:
+            until = world.time + id_block.expires - id_block.at
+            mine = mine._replace(id_block=id_block, next=id_block.first, until=until, own=id_block.end)
             if not (setup.fine or setup.named):
-                for number in range(lease.first, lease.end):
+                for number in range(id_block.first, id_block.end):
                     ghost = _shown(setup, ghost, number, True)
-                mine = mine._replace(next=lease.end)
+                mine = mine._replace(next=id_block.end)
     return world._replace(
         fronts=put(world.fronts, front, put(world.fronts[front], where, mine)),
         ghosts=put(world.ghosts, where, ghost),

@@ -6,7 +6,7 @@ What is compared is what happened in the store and at front ends, with everythin
 from __future__ import annotations
 
 from tests.protocol.transactions import in_effect
-from tests.protocol.values import Broken, Ghost, Kept, Lease, Setup, Value, World, put
+from tests.protocol.values import Broken, Checkpoint, Ghost, IdBlock, Setup, Value, World, put
 
 
 def judged(setup: Setup, before: World, after: World) -> World:
@@ -19,8 +19,8 @@ def judged(setup: Setup, before: World, after: World) -> World:
         ghost = after.ghosts[where]
         if old.answers is not new.answers:
             ghost = _stored(setup, ghost, old, new, after.now)
-        if old.leases is not new.leases:
-            ghost = _leased(setup, ghost, old, new, after.now)
+        if old.id_blocks is not new.id_blocks:
+            ghost = _reserved(setup, ghost, old, new, after.now)
         if old.releases is not new.releases:
             _released(setup, ghost, old, new)
             if "seen when it is kept" in setup.mistakes:
@@ -32,7 +32,7 @@ def judged(setup: Setup, before: World, after: World) -> World:
     return after
 
 
-def _stored(setup: Setup, ghost: Ghost, old: Kept, new: Kept, now: int) -> Ghost:
+def _stored(setup: Setup, ghost: Ghost, old: Checkpoint, new: Checkpoint, now: int) -> Ghost:
     """When the first answer to each round arrived; when it was stored, whatever its row says, if that cannot be."""
     rounds = dict(ghost.stored)
     for each in new.answers:
@@ -44,17 +44,17 @@ def _stored(setup: Setup, ghost: Ghost, old: Kept, new: Kept, now: int) -> Ghost
     return ghost._replace(stored=(*sorted(rounds.items()),))
 
 
-def _leased(setup: Setup, ghost: Ghost, old: Kept, new: Kept, now: int) -> Ghost:
-    """All leases there ever were, with what was said of them."""
-    known = {each.first: each for each in ghost.leases}
-    for each in new.leases:
-        if each not in old.leases:
+def _reserved(setup: Setup, ghost: Ghost, old: Checkpoint, new: Checkpoint, now: int) -> Ghost:
+    """All ID blocks there ever were, with what was said of them."""
+    known = {each.first: each for each in ghost.id_blocks}
+    for each in new.id_blocks:
+        if each not in old.id_blocks:
             if each.first in known and known[each.first].at != each.at and not ghost.rolled_back:
                 raise Broken("a round was handed out twice")
             known[each.first] = each
-    ghost = ghost._replace(leases=(*known.values(),))
+    ghost = ghost._replace(id_blocks=(*known.values(),))
     menu = in_effect(new, now)
-    if menu is not None and len(new.leases) > len(old.leases):
+    if menu is not None and len(new.id_blocks) > len(old.id_blocks):
         ghost = seen(ghost, new, menu.values)
         if menu.plan not in ghost.plans:
             same = [each for each in ghost.plans if each.block == menu.plan.block]
@@ -64,7 +64,7 @@ def _leased(setup: Setup, ghost: Ghost, old: Kept, new: Kept, now: int) -> Ghost
     return ghost
 
 
-def seen(ghost: Ghost, kept: Kept, values: tuple[Value, ...]) -> Ghost:
+def seen(ghost: Ghost, kept: Checkpoint, values: tuple[Value, ...]) -> Ghost:
     """Somebody outside has seen these."""
     for value in values:
         if value in ghost.seen:
@@ -77,16 +77,18 @@ def seen(ghost: Ghost, kept: Kept, values: tuple[Value, ...]) -> Ghost:
     return ghost
 
 
-def _released(setup: Setup, ghost: Ghost, old: Kept, new: Kept) -> None:
+def _released(setup: Setup, ghost: Ghost, old: Checkpoint, new: Checkpoint) -> None:
     """Whose answers are in a release follows from public times: all that were in time, each once."""
     if ghost.rolled_back:
         return
     for value in new.releases[len(old.releases) :]:
         assert value.plan is not None
         rounds = range(value.plan.first, value.plan.end)
-        leases = [each for each in ghost.leases if each.first in rounds]
+        id_blocks = [each for each in ghost.id_blocks if each.first in rounds]
         deadline = {
-            number: each.expires + setup.deadline for each in leases for number in range(each.first, each.end)
+            number: each.expires + setup.deadline
+            for each in id_blocks
+            for number in range(each.first, each.end)
         }
         counting = dict(ghost.shown)
         gone = {row.round: row.at for row in new.answers if row.gone} | dict(ghost.erased)
@@ -104,16 +106,16 @@ def _released(setup: Setup, ghost: Ghost, old: Kept, new: Kept) -> None:
             raise Broken("an answer is counted that was not in time")
         if any(gone.get(number, deadline[number] + 1) <= deadline[number] for number in value.counted):
             raise Broken("an answer is counted that was erased before")
-        if value.came != sum(came(setup, each) for each in leases):
+        if value.came != sum(came(setup, each) for each in id_blocks):
             raise Broken("how many came does not follow from what was said in time")
         if any(each.block == value.plan.block and each != value.plan for each in ghost.plans):
             raise Broken("a block is released by another plan than it was shown by")
 
 
-def came(setup: Setup, lease: Lease) -> int:
+def came(setup: Setup, id_block: IdBlock) -> int:
     """How many users came, by public times."""
-    in_time = lease.used is not None and lease.reported <= lease.expires + setup.deadline
-    return lease.used if in_time and lease.used is not None else lease.end - lease.first
+    in_time = id_block.used is not None and id_block.reported <= id_block.expires + setup.deadline
+    return id_block.used if in_time and id_block.used is not None else id_block.end - id_block.first
 
 
 def _published(setup: Setup, ghost: Ghost, before: World, after: World, where: int) -> Ghost:
@@ -125,14 +127,14 @@ def _published(setup: Setup, ghost: Ghost, before: World, after: World, where: i
             for number, jobs in enumerate(before.trainers)
             if jobs[where].at == "publish" and jobs[where].key == menu.key
         ]
-        superseded = menu.epoch != old.epoch or (who and who[0] != old.leader)
+        superseded = menu.fencing_token != old.fencing_token or (who and who[0] != old.leader)
         if superseded and not ghost.rolled_back:
             raise Broken("somebody published who does not lead any more")
-        if any(each.epoch > menu.epoch for each in kept.menus) and not ghost.rolled_back:
-            raise Broken("a menu of an old epoch follows one of a newer")
+        if any(each.fencing_token > menu.fencing_token for each in kept.menus) and not ghost.rolled_back:
+            raise Broken("a menu of an old fencing token follows one of a newer")
         if not set(menu.values) <= set(kept.releases) and not ghost.rolled_back:
             raise Broken("a menu is made of another release than the one that is kept")
-        if menu.effective % setup.tick or menu.effective < after.now:
+        if menu.effective % setup.publish_interval or menu.effective < after.now:
             raise Broken("a menu takes effect when it is ready")
         for jobs in before.trainers:
             if jobs[where].key == menu.key and jobs[where].at == "publish":

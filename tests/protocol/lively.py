@@ -13,9 +13,10 @@ from tests.protocol.worlds import after, beginning, possible
 LIVELY = LARGE._replace(blocks=3, until=10**6, populations=2)
 MISTAKES = ("who is named leads", "anybody's beat is the leader's", "who is refused gives up")
 BOUND = 40
-"""Times: a leader that is gone is waited for (4), a lease that is out expires and settles (3), and each of 3 blocks is
-leased out, settles (3) and takes effect at a tick after its allowance (3), while the next one is under way: 16, and as
-much again and more, since who has a turn when is random."""
+"""Times: a leader that is gone is waited for (4), an ID block that is out expires and settles (3), and each of
+3 blocks is
+reserved out, settles (3) and takes effect at a tick after its allowance (3), while the next one is under way:
+16, and as much again and more, since who has a turn when is random."""
 
 
 def stands_still(setup: Setup, seed: int, trouble: int = 60) -> int | None:
@@ -41,7 +42,7 @@ def stands_still(setup: Setup, seed: int, trouble: int = 60) -> int | None:
             for label in sorted(actors, key=lambda each: rng.random()):
                 if label in possible(setup, world):
                     world = after(setup, world, label)
-        world = after(setup, world, ("tick",))
+        world = after(setup, world, ("publish_interval",))
     return None
 
 

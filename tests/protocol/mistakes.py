@@ -12,7 +12,7 @@ CLOCKS = frozenset({"set back", "jump"})
 LARGE = Setup(
     blocks=3,
     rounds=3,
-    lease=2,
+    id_block=2,
     deadline=1,
     takeover=4,
     until=40,
@@ -24,8 +24,16 @@ LARGE = Setup(
 """For random walks."""
 NAMED = LARGE._replace(named=True)
 RESTORED = LARGE._replace(faults=2, kinds=frozenset({"crash", "put back"}), erasures=0)
-KEYS = Setup(fronts=1, trainers=1, blocks=4, tick=1, allowance=0, faults=0, until=30)
-NOTES = Setup(rounds=1, tick=1, allowance=0, deadline=0, until=20, epochs=4, kinds=frozenset({"put back"}))
+KEYS = Setup(fronts=1, trainers=1, blocks=4, publish_interval=1, publish_delay=0, faults=0, until=30)
+NOTES = Setup(
+    rounds=1,
+    publish_interval=1,
+    publish_delay=0,
+    deadline=0,
+    until=20,
+    fencing_tokens=4,
+    kinds=frozenset({"put back"}),
+)
 CRASHES = LARGE._replace(trainers=1, kinds=frozenset({"crash"}), erasures=0)
 SKEWED = LARGE._replace(skews=(0, -2, 2))
 HELD_UP = KEYS._replace(within=2, faults=6, kinds=frozenset({"delay"}))
@@ -36,7 +44,16 @@ WORLDS = {
     "two populations": LARGE._replace(populations=2), "held up": HELD_UP, "held up, and more": LARGE._replace(within=1),
 }  # fmt: skip
 TINY = Setup(
-    fronts=1, trainers=1, blocks=1, deadline=0, tick=1, allowance=0, takeover=1, until=3, epochs=2, faults=0
+    fronts=1,
+    trainers=1,
+    blocks=1,
+    deadline=0,
+    publish_interval=1,
+    publish_delay=0,
+    takeover=1,
+    until=3,
+    fencing_tokens=2,
+    faults=0,
 )
 SMALL = {
     "one trainer, a block of two rounds": TINY,
@@ -49,10 +66,10 @@ SMALL = {
         trainers=2, rounds=1, faults=1, kinds=frozenset({"crash"})
     ),
     "two front ends, two trainers, two blocks, one fault": Setup(
-        rounds=1, deadline=0, tick=1, allowance=0, takeover=1, until=4, epochs=3, kinds=CALLS
+        rounds=1, deadline=0, publish_interval=1, publish_delay=0, takeover=1, until=4, fencing_tokens=3, kinds=CALLS
     ),
     "two front ends, one trainer, a store that is put back": Setup(
-        trainers=1, rounds=1, deadline=0, tick=1, allowance=0, takeover=1, until=8, epochs=3,
+        trainers=1, rounds=1, deadline=0, publish_interval=1, publish_delay=0, takeover=1, until=8, fencing_tokens=3,
         kinds=frozenset({"put back"}),
     ),
 }  # fmt: skip
@@ -71,8 +88,8 @@ class Mistake(NamedTuple):
 
 
 MISTAKES = [
-    Mistake("epoch not checked at publish", "somebody published who does not lead any more"),
-    Mistake("lead without a new epoch", "somebody published who does not lead any more"),
+    Mistake("fencing token not checked at publish", "somebody published who does not lead any more"),
+    Mistake("lead without a new fencing token", "somebody published who does not lead any more"),
     Mistake("used as drawn", "a menu is made of another release than the one that is kept"),
     Mistake("charged when it was seen", "a release was seen that nobody has paid for", walk=17),
     Mistake("answers deleted first", "an answer that was in time is not counted", CRASHES, walk=1345),
@@ -95,7 +112,7 @@ MISTAKES = [
     ),
     Mistake("late reports are heard", "how many came does not follow from what was said in time"),
     Mistake(
-        "leases read before the time is written",
+        "ID blocks read before the time is written",
         "how many came does not follow from what was said in time",
         walk=40,
     ),

@@ -17,7 +17,8 @@ from tests.protocol.values import Broken, Label, Setup, World
 from tests.protocol.worlds import after, asked, beginning, possible
 
 PAIRED = Setup(
-    fronts=2, trainers=1, blocks=4, rounds=3, lease=2, tick=4, allowance=3, deadline=1, within=1, until=60, faults=99,
+    fronts=2, trainers=1, blocks=4, rounds=3, id_block=2, publish_interval=4, publish_delay=3, deadline=1,
+    within=1, until=60, faults=99,
     kinds=frozenset({"crash"}),
 )  # fmt: skip
 MISTAKES = {
@@ -49,11 +50,11 @@ def played(setup: Setup, seed: int, steps: int = 60) -> Pair:
         event = public.random()
         labels: list[Label] = []
         if event < 0.35:
-            labels = [("tick",)]
+            labels = [("publish_interval",)]
         elif event < 0.75:
             front = public.randrange(setup.fronts)
             labels = [("show", front, 0), ("ask", front, 0)]
-        whole = labels == [("tick",)] and worlds[0].now % 2 == 1
+        whole = labels == [("publish_interval",)] and worlds[0].now % 2 == 1
         worlds = [_trained(setup, world, rng, whole) for world, rng in zip(worlds, private, strict=True)]
         share, group = public.random(), public.random() < 0.5
         try:
@@ -139,7 +140,7 @@ def view(world: World, her_round: int) -> tuple[Any, Any]:
     values = menus[-1].values if menus else ()
     public = (
         tuple((each.version, each.plan[:3], each.effective) for each in menus), kept.next,
-        tuple(each[:5] for each in world.ghosts[0].leases),
+        tuple(each[:5] for each in world.ghosts[0].id_blocks),
         tuple((each.name, each.came) for each in values), world.ghosts[0].shown,
     )  # fmt: skip
     return public, tuple(tuple(number for number in each.counted if number != her_round) for each in values)

@@ -24,7 +24,7 @@ from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
 from diminuendo.learners.remote_rounds import RemoteRounds
 from diminuendo.privacy.books.releases import digest, unpacked
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.service.front import leases as front_leases
+from diminuendo.service.front import id_blocks as front_id_blocks
 from diminuendo.service.front import placement as front_placement
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.log import Log
@@ -41,7 +41,7 @@ TICKS = 1 << 10
 """What one answer adds to a total that is published (learners/slates/totals.py)."""
 SPEC = PlacementSpec(
     "everybody", tuple("abc"), 1, "bandit", users=200, learner="slate-totals", epsilon=1e5, delta=0.0, deadline=1.0,
-    per_second=0.2, tick=0.5, allowance=0.5,
+    per_second=0.2, publish_interval=0.5, publish_delay=0.5,
 )  # fmt: skip
 START, RESTS = 1_000.0, 6.0
 EVENTS, TROUBLE = 2_500, 0.04
@@ -55,7 +55,7 @@ class Played(NamedTuple):
     releases: int
     answers: int
     """How many were acknowledged."""
-    epochs: int
+    fencing_tokens: int
     broken: str = ""
 
 
@@ -86,7 +86,7 @@ class Simulation:
         return taking_turns(SqliteStore(self.folder / "store.db", wall=lambda: self.time), ask)
 
     def _trainer(self, number: int) -> Turn:
-        """A trainer, until it is killed or finds that the store was put back."""
+        """A trainer, until it is killed or finds that the store was rolled back."""
 
         def work(turn: Turn) -> None:
             store = self._opened(lambda writes: turn.stop(writes=writes))
@@ -135,9 +135,9 @@ class Simulation:
 
         monotonic = SimpleNamespace(monotonic=lambda: self.time)
         with (
-            mock.patch.object(front_leases, "time", monotonic),
+            mock.patch.object(front_id_blocks, "time", monotonic),
             mock.patch.object(front_placement, "time", monotonic),
-            mock.patch("diminuendo.service.trainer.rehearsal.Rehearsals.once"),
+            mock.patch("diminuendo.service.trainer.warm_up.WarmUps.once"),
             mock.patch("os.fsync"),
             mock.patch.object(RemoteRounds, "record_arrivals", watched),
         ):
@@ -164,7 +164,7 @@ class Simulation:
 
     def _played(self, steps: int, broken: str) -> Played:
         ghost = self.ghost
-        return Played(steps, len(ghost.totals), len(ghost.acknowledged), len(ghost.epochs), broken)
+        return Played(steps, len(ghost.totals), len(ghost.acknowledged), len(ghost.fencing_tokens), broken)
 
     def _put_back(self, copy: sqlite3.Connection) -> None:
         """The store is as it was; trainers are begun again, front ends go on."""
@@ -254,11 +254,11 @@ class Simulation:
     def _look(self, trainer: Trainer | None) -> None:
         """Everything new that can be seen in the store."""
         rows, ghost = self.inside._file.rows, self.ghost
-        for number, at in rows("SELECT round, at FROM answers WHERE placement = 1 AND sealed IS NOT NULL"):
+        for number, at in rows("SELECT round, at FROM answers WHERE placement = 1 AND encrypted IS NOT NULL"):
             ghost.stored.setdefault(number, at)
-        leases = rows("SELECT first, past, expires_at, at, report, reported_at FROM leases")
-        for first, end, expires, taken, said, reported in leases:
-            ghost.lease(first, end, expires + SPEC.deadline, taken)
+        id_blocks = rows("SELECT first, past, expires_at, at, report, reported_at FROM id_blocks")
+        for first, end, expires, taken, said, reported in id_blocks:
+            ghost.reserve_ids(first, end, expires + SPEC.deadline, taken)
             if said is not None and reported <= expires + SPEC.deadline:
                 ghost.reports[first] = msgspec.json.decode(said, type=Report)
         for name, body in rows("SELECT name, body FROM releases"):
@@ -273,12 +273,12 @@ class Simulation:
             menu = msgspec.json.decode(body, type=PublicMenu)
             ghost.menus[version] = menu
             ghost.shows.append((effective, set(ghost.releases)))
-            if effective % SPEC.tick:
+            if effective % SPEC.publish_interval:
                 raise Broken("a menu takes effect between two ticks")
             if effective < now and not ghost.rolled_back and trainer is not None:
                 raise Broken("a menu takes effect when it is ready")
             leads = leading(self.inside)
-            ghost.epochs.add(leads)
+            ghost.fencing_tokens.add(leads)
             if trainer is not None and epoch_of(trainer) != leads:
                 raise Broken("somebody published who does not lead any more")
             lines = b"".join(line for (line,) in rows("SELECT line FROM ledger ORDER BY seq"))
@@ -337,7 +337,7 @@ class Seen:
         self.releases: dict[str, bytes] = {}
         self.menus: dict[int, PublicMenu] = {}
         self.totals: dict[str, float] = {}
-        self.epochs: set[int] = set()
+        self.fencing_tokens: set[int] = set()
         self.reports: dict[int, Report] = {}
         self.shows: list[tuple[float, set[str]]] = []
         """When each menu takes effect, and which releases there were when it was published."""
@@ -352,7 +352,7 @@ class Seen:
         return set[str]().union(*(names for effective, names in self.shows if effective <= now))
 
     def record_arrivals(self, first: int, counts: list[bool]) -> None:
-        """A trainer was told who came in the rounds of a lease: what was reported in time."""
+        """A trainer was told who came in the rounds of an ID block: what was reported in time."""
         report = self.reports.get(first)
         used = len(counts) if report is None else report.used
         if not self.rolled_back and counts != [at < used for at in range(len(counts))]:
@@ -364,8 +364,8 @@ class Seen:
             raise Broken("a round was shown twice")
         self.shown.add(number)
 
-    def lease(self, first: int, end: int, deadline: float, taken: float) -> None:
-        """A lease that is in the store."""
+    def reserve_ids(self, first: int, end: int, deadline: float, taken: float) -> None:
+        """An ID block that is in the store."""
         if self.taken.setdefault(first, taken) != taken and not self.rolled_back:
             raise Broken("a round was handed out twice")
         for number in range(first, end):
@@ -377,14 +377,14 @@ class Seen:
 
 
 def leading(store: SqliteStore) -> int:
-    """The epoch of whoever leads."""
-    return store.leaders()["everybody"].epoch
+    """The fencing token of whoever leads."""
+    return store.leaders()["everybody"].fencing_token
 
 
 def epoch_of(trainer: Trainer) -> int | None:
-    """The epoch in which a trainer believes that it leads."""
-    led = trainer.led.get("everybody")
-    return None if led is None else led.epoch
+    """The fencing token in which a trainer believes that it leads."""
+    fence = trainer.held.get("everybody")
+    return None if fence is None else fence.fencing_token
 
 
 def ledger_of(store: SqliteStore) -> Ledger:

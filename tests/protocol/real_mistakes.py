@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from diminuendo.privacy.books.releases import packed
-from diminuendo.service.front.leases import Taken
+from diminuendo.service.front.id_blocks import Taken
 from diminuendo.service.front.writer import Writer
 from diminuendo.service.store import AnswerRow, Publication, rolled_back
 from diminuendo.service.store.books import StoreReleases
@@ -52,9 +52,9 @@ def _whenever(answers: Any) -> Any:
     return read
 
 
-def _said_at_once(leases: Any) -> Any:
+def _said_at_once(id_blocks: Any) -> Any:
     def read(self: SqliteStore, *given: Any) -> Any:
-        return [replace(row, reported_at=0.0) for row in leases(self, *given)]
+        return [replace(row, reported_at=0.0) for row in id_blocks(self, *given)]
 
     return read
 
@@ -79,19 +79,19 @@ def _acknowledged(kept: Any) -> Any:
 
 
 def _no_tick(publish: Any) -> Any:
-    def at_once(self: SqliteStore, epoch: int, publication: Publication) -> float:
-        result: float = publish(self, epoch, replace(publication, tick=0.0))
+    def at_once(self: SqliteStore, fencing_token: int, publication: Publication) -> float:
+        result: float = publish(self, fencing_token, replace(publication, publish_interval=0.0))
         return result
 
     return at_once
 
 
 def _deleted_first(publish: Any) -> Any:
-    def later(self: SqliteStore, epoch: int, publication: Publication) -> float:
-        which = "DELETE FROM answers WHERE placement = ? AND round < ? AND sealed IS NOT NULL"
+    def later(self: SqliteStore, fencing_token: int, publication: Publication) -> float:
+        which = "DELETE FROM answers WHERE placement = ? AND round < ? AND encrypted IS NOT NULL"
         with self._file.writing():
-            self._file.execute(which, publication.placement, publication.forget_before)
-        result: float = publish(self, epoch, publication)
+            self._file.execute(which, publication.placement, publication.gc_low_water_mark)
+        result: float = publish(self, fencing_token, publication)
         return result
 
     return later
@@ -106,8 +106,8 @@ def _believes_any_store() -> Iterator[None]:
 NOT_COUNTED, TOO_MANY = "an answer that was in time is not counted", "more is counted than was said in time"
 MISTAKES = [
     Mistake(
-        "epochs are not checked", "somebody published who does not lead any more",
-        _instead(SqliteFile, "check_leads", lambda checked: lambda self, *given: None),
+        "fencing tokens are not checked", "somebody published who does not lead any more",
+        _instead(SqliteFile, "check_fence", lambda checked: lambda self, *given: None),
     ),
     Mistake(
         "releases are used as they are drawn", "a release is not what was entered",
@@ -116,7 +116,7 @@ MISTAKES = [
     Mistake("deadlines are ignored", TOO_MANY, _instead(SqliteStore, "answers", _whenever)),
     Mistake(
         "late reports are heard", "who came does not follow from what was said in time",
-        _instead(SqliteStore, "leases", _said_at_once),
+        _instead(SqliteStore, "id_blocks", _said_at_once),
     ),
     Mistake("the last answer is kept", NOT_COUNTED, _instead(SqliteFile, "execute", _last_answer)),
     Mistake(
@@ -136,7 +136,7 @@ MISTAKES = [
         "menus take effect when they are ready", "a menu takes effect when it is ready",
         _instead(SqliteStore, "publish", _no_tick),
     ),
-    Mistake("a store that was put back is believed", "what was seen is drawn again", _believes_any_store, True),
+    Mistake("a store that was rolled back is believed", "what was seen is drawn again", _believes_any_store, True),
 ]  # fmt: skip
 
 

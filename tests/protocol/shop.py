@@ -1,4 +1,4 @@
-"""A front end of the service as a simulation drives it: real leases, menus, tokens and writer, in one thread.
+"""A front end of the service as a simulation drives it: real ID blocks, menus, tokens and writer, in one thread.
 
 Calls of the store are made at once, in the order of the simulation; the writer's groups are written when it says so.
 """
@@ -49,7 +49,7 @@ class Shop:
         self.place: Placement | None = None
 
     def look(self) -> None:
-        """Look for menus, and say what became of leases."""
+        """Look for menus, and say what became of ID blocks."""
         if self.place is None:
             (row,) = self._store.placements()
             self.place = Placement(self._store, row, AtOnce(), self._clock)

@@ -58,7 +58,7 @@ def test_it_is_found_by_nobody_who_knows_where(mistake: Mistake) -> None:
 
 def test_breadth_first_finds_the_shortest_way_to_a_mistake() -> None:
     setup = SMALL["two trainers, a block of one round"]
-    result = everything(setup._replace(mistakes=frozenset({"epoch not checked at publish"})))
+    result = everything(setup._replace(mistakes=frozenset({"fencing token not checked at publish"})))
     assert result.broken == "somebody published who does not lead any more"
     assert len(result.path) <= 12
 

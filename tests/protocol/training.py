@@ -12,10 +12,10 @@ from tests.protocol.transactions import ERROR, REFUSED, SUPERSEDED
 from tests.protocol.values import (
     Answer,
     Broken,
+    IdBlock,
     Job,
     Label,
     Learned,
-    Lease,
     Menu,
     Plan,
     Setup,
@@ -31,52 +31,52 @@ def call(setup: Setup, world: World, trainer: int, where: int) -> Label | None:
     learned, mistakes = job.learned, setup.mistakes
     match job.at:
         case "idle":
-            return ("lead", where, trainer)
+            return ("acquire_leadership", where, trainer)
         case "begin":
             return ("begin", where)
         case "look":
             if setup.fine:
-                first = "leases read before the time is written" in mistakes
-                return ("leases", where, learned.settled) if first else ("beat", where, trainer)
+                first = "ID blocks read before the time is written" in mistakes
+                return ("id_blocks", where, learned.settled) if first else ("heartbeat", where, trainer)
             return ("look", where, trainer, learned.settled)
         case "look on":
-            first = "leases read before the time is written" in mistakes
-            return ("beat", where, trainer) if first else ("leases", where, learned.settled)
+            first = "ID blocks read before the time is written" in mistakes
+            return ("heartbeat", where, trainer) if first else ("id_blocks", where, learned.settled)
         case "read":
-            lease = next(each for each in job.leases if each.first == learned.settled)
-            return ("answers", where, lease.first, lease.end)
+            id_block = next(each for each in job.id_blocks if each.first == learned.settled)
+            return ("answers", where, id_block.first, id_block.end)
         case "charge" | "late charge":
-            return ("append", where, job.epoch, len(job.ledger), (_name(learned, job.value), 0))
+            return ("append", where, job.fencing_token, len(job.ledger), (_name(learned, job.value), 0))
         case "keep":
             counted, plan = tuple(sorted(learned.counted)), learned.plans[0]
             value = Value(_name(learned, None), counted, learned.came, plan, _fresh(world, trainer, where))
-            return ("keep", where, job.epoch, value)
+            return ("keep", where, job.fencing_token, value)
         case "back":
             return ("back", where, _name(learned, None))
         case "enter":
             assert job.value is not None
-            return ("append", where, job.epoch, len(job.ledger), (job.value.name, job.value.noise))
+            return ("append", where, job.fencing_token, len(job.ledger), (job.value.name, job.value.noise))
         case "plan":
-            return ("plan", where, job.epoch, _planned(setup, world, trainer, where))
+            return ("plan", where, job.fencing_token, _planned(setup, world, trainer, where))
         case "seal":
             return ("now", where)
         case "forget":
-            return ("forget", where, job.epoch, learned.settled)
+            return ("forget", where, job.fencing_token, learned.settled)
         case "publish":
             last = (
                 learned.plans[-1]
                 if learned.plans
                 else Plan(setup.blocks, *2 * (_end(learned.values[-1]),), 0)
             )
-            menu = Menu(learned.version, last, job.effective, learned.values, job.key, job.epoch)
-            return ("publish", where, job.epoch, menu, learned)
+            menu = Menu(learned.version, last, job.effective, learned.values, job.key, job.fencing_token)
+            return ("publish", where, job.fencing_token, menu, learned)
     return None
 
 
 def _fresh(world: World, trainer: int, where: int) -> int:
     """What stands for coins: another number whenever something is drawn again."""
     job = world.trainers[trainer][where]
-    return 50_000 * world.ghosts[where].rolled_back + 1_000 * job.epoch + 100 * trainer + job.tries
+    return 50_000 * world.ghosts[where].rolled_back + 1_000 * job.fencing_token + 100 * trainer + job.tries
 
 
 def _name(learned: Learned, value: Value | None) -> str:
@@ -107,7 +107,7 @@ def received(setup: Setup, world: World, trainer: int, where: int, reply: Any) -
     if reply == SUPERSEDED:
         job = Job("gone" if "who is refused gives up" in setup.mistakes else "idle")
     elif reply in (ERROR, REFUSED):
-        job = Job() if job.at == "idle" else Job("begin", job.epoch, job.tries + 1)
+        job = Job() if job.at == "idle" else Job("begin", job.fencing_token, job.tries + 1)
     else:
         world, job = _went_on(setup, world, trainer, where, job, reply)
     return world._replace(trainers=put(world.trainers, trainer, put(world.trainers[trainer], where, job)))
@@ -122,14 +122,14 @@ def _went_on(setup: Setup, world: World, trainer: int, where: int, job: Job, rep
             return _begun(setup, world, trainer, where, *reply)
         case "look":
             if not setup.fine:
-                return world, _next(setup, job._replace(until=reply[0] + _skew(setup), leases=reply[1]))
-            if "leases read before the time is written" in mistakes:
-                return world, job._replace(at="look on", leases=reply)
+                return world, _next(setup, job._replace(until=reply[0] + _skew(setup), id_blocks=reply[1]))
+            if "ID blocks read before the time is written" in mistakes:
+                return world, job._replace(at="look on", id_blocks=reply)
             return world, job._replace(at="look on", until=reply + _skew(setup))
         case "look on":
-            if "leases read before the time is written" in mistakes:
+            if "ID blocks read before the time is written" in mistakes:
                 return world, _next(setup, job._replace(until=reply))
-            return world, _next(setup, job._replace(leases=reply))
+            return world, _next(setup, job._replace(id_blocks=reply))
         case "read":
             return world, _taken_in(setup, world, where, job, reply)
         case "charge":
@@ -187,7 +187,7 @@ def _begun(
     if ledger[: len(noted)] != noted and "heads are not compared" not in setup.mistakes:
         return world, job  # it is asked again and again, and releases nothing
     if snapshot is None:
-        return world, Job("plan", job.epoch, job.tries, Learned(), ledger, moment=world.now)
+        return world, Job("plan", job.fencing_token, job.tries, Learned(), ledger, moment=world.now)
     if snapshot.keys[-1][0] not in world.keys[where]:
         if not world.ghosts[where].rolled_back:
             raise Broken("the last snapshot cannot be opened")
@@ -195,31 +195,31 @@ def _begun(
     if "a plan is made anew" in setup.mistakes and snapshot.plans:
         anew = snapshot.plans[-1]._replace(shuffle=_fresh(world, trainer, where))
         snapshot = snapshot._replace(plans=(*snapshot.plans[:-1], anew))
-    return world, Job("look", job.epoch, job.tries, snapshot, ledger)
+    return world, Job("look", job.fencing_token, job.tries, snapshot, ledger)
 
 
 def _next(setup: Setup, job: Job) -> Job:
-    """The next thing that happened, by public times: a block was leased out, or a lease is settled."""
+    """The next thing that happened, by public times: a block was reserved out, or an ID block is settled."""
     learned = job.learned
     taken = settles = job.until
     if learned.plans and learned.plans[-1].block + 1 < setup.blocks:
-        out = [each.at for each in job.leases if each.end == learned.plans[-1].end]
+        out = [each.at for each in job.id_blocks if each.end == learned.plans[-1].end]
         taken = min([*out, job.until])
-    waits = [each for each in job.leases if each.first == learned.settled]
+    waits = [each for each in job.id_blocks if each.first == learned.settled]
     if waits and learned.plans:
         settles = waits[0].expires + setup.deadline
         if "nobody waits for what is being stored" not in setup.mistakes:
             settles += setup.within
     if min(taken, settles) >= job.until:
-        return job._replace(at="look", leases=(), until=0, moment=0, value=None)
+        return job._replace(at="look", id_blocks=(), until=0, moment=0, value=None)
     return job._replace(at="plan" if taken <= settles else "read", moment=min(taken, settles))
 
 
 def _taken_in(setup: Setup, world: World, where: int, job: Job, rows: tuple[Answer, ...]) -> Job:
     """What was said in time, by whoever came."""
     learned, mistakes = job.learned, setup.mistakes
-    lease = next(each for each in job.leases if each.first == learned.settled)
-    deadline = lease.expires + setup.deadline
+    id_block = next(each for each in job.id_blocks if each.first == learned.settled)
+    deadline = id_block.expires + setup.deadline
     read = tuple(
         each.round
         for each in rows
@@ -228,7 +228,7 @@ def _taken_in(setup: Setup, world: World, where: int, job: Job, rows: tuple[Answ
         and each.key in world.keys[where]
     )
     learned = learned._replace(
-        counted=(*learned.counted, *read), came=learned.came + _came(setup, lease), settled=lease.end
+        counted=(*learned.counted, *read), came=learned.came + _came(setup, id_block), settled=id_block.end
     )
     job = job._replace(learned=learned)
     if learned.settled < learned.plans[0].end:
@@ -237,11 +237,11 @@ def _taken_in(setup: Setup, world: World, where: int, job: Job, rows: tuple[Answ
     return job._replace(at="keep" if paid else "charge")
 
 
-def _came(setup: Setup, lease: Lease) -> int:
-    told = lease.used is not None and (
-        lease.reported <= lease.expires + setup.deadline or "late reports are heard" in setup.mistakes
+def _came(setup: Setup, id_block: IdBlock) -> int:
+    told = id_block.used is not None and (
+        id_block.reported <= id_block.expires + setup.deadline or "late reports are heard" in setup.mistakes
     )
-    return lease.used if told and lease.used is not None else lease.end - lease.first
+    return id_block.used if told and id_block.used is not None else id_block.end - id_block.first
 
 
 def _released(job: Job) -> Job:
@@ -256,9 +256,9 @@ def _released(job: Job) -> Job:
 def _sealed(setup: Setup, world: World, trainer: int, where: int, now: int) -> tuple[World, Job]:
     """A key, a note of the ledger's head, and when it takes effect."""
     job = world.trainers[trainer][where]
-    learned, mistakes, tick = job.learned, setup.mistakes, setup.tick
-    planned = -(-(job.moment + setup.allowance) // tick) * tick
-    effective = planned if planned >= now else -(-now // tick) * tick
+    learned, mistakes, publish_interval = job.learned, setup.mistakes, setup.publish_interval
+    planned = -(-(job.moment + setup.publish_delay) // publish_interval) * publish_interval
+    effective = planned if planned >= now else -(-now // publish_interval) * publish_interval
     if "effective when ready" in mistakes and job.drew:
         effective = now
     version = learned.version + 1
@@ -268,19 +268,19 @@ def _sealed(setup: Setup, world: World, trainer: int, where: int, now: int) -> t
         (number, now if since is None and (early or place < len(learned.keys) - 1) else since)
         for place, (number, since) in enumerate(learned.keys)
     ]
-    waits = [each.at for each in job.leases if each.end > learned.settled]
+    waits = [each.at for each in job.id_blocks if each.end > learned.settled]
     oldest = min([job.moment, *waits])
     needed = [(number, since) for number, since in before if since is None or since >= oldest]
     if "only the newest key is kept" in mistakes:
         needed = []
     learned = learned._replace(version=version, keys=(*needed, (key, None)))
-    epoch, _ = world.notes[where]
-    if job.epoch < epoch and not mistakes & {
+    fencing_token, _ = world.notes[where]
+    if job.fencing_token < fencing_token and not mistakes & {
         "whoever is superseded notes its head",
         "heads are not compared",
     }:
-        return world, Job("idle")  # a later epoch has noted a head: it is not published either
-    notes = put(world.notes, where, (job.epoch, job.ledger))
+        return world, Job("idle")  # a later fencing token has noted a head: it is not published either
+    notes = put(world.notes, where, (job.fencing_token, job.ledger))
     folder = world.keys[where] | {key}
     world = world._replace(notes=notes, keys=put(world.keys, where, folder))
     then = "publish"

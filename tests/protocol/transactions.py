@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.protocol.values import Answer, Kept, Label, Learned, Lease, Menu, Plan, Setup, Value, World, put
+from tests.protocol.values import (
+    Answer,
+    Checkpoint,
+    IdBlock,
+    Label,
+    Learned,
+    Menu,
+    Plan,
+    Setup,
+    Value,
+    World,
+    put,
+)
 
 ERROR, SUPERSEDED, REFUSED = "error", "superseded", "refused"
 """Replies: the store was away, or so it seemed; another trainer leads; it does not fit what is there."""
@@ -17,7 +29,7 @@ def executed(setup: Setup, world: World, call: Label) -> tuple[World, Any]:
     return CALLS[name](setup, world, where, *given)
 
 
-def _written(world: World, where: int, kept: Kept, *, public: bool = True) -> World:
+def _written(world: World, where: int, kept: Checkpoint, *, public: bool = True) -> World:
     time = max(world.kept_time, world.now) if public else world.kept_time
     return world._replace(store=put(world.store, where, kept), kept_time=time)
 
@@ -25,23 +37,25 @@ def _written(world: World, where: int, kept: Kept, *, public: bool = True) -> Wo
 # Trainers.
 
 
-def lead(setup: Setup, world: World, where: int, trainer: int) -> tuple[World, Any]:
+def acquire_leadership(setup: Setup, world: World, where: int, trainer: int) -> tuple[World, Any]:
     """Lead from now on, unless somebody does who is well."""
     kept = world.store[where]
     if kept.leader is not None:
         mine = kept.leader == trainer and "who is named leads" not in setup.mistakes
-        beat = (
-            max(world.beats)
+        heartbeat = (
+            max(world.heartbeats)
             if "anybody's beat is the leader's" in setup.mistakes
-            else world.beats[kept.leader]
+            else world.heartbeats[kept.leader]
         )
-        if not mine and beat + setup.takeover > world.now:
+        if not mine and heartbeat + setup.takeover > world.now:
             return world, REFUSED
-    if kept.epoch >= setup.epochs:
+    if kept.fencing_token >= setup.fencing_tokens:
         return world, REFUSED
-    epoch = kept.epoch + ("lead without a new epoch" not in setup.mistakes or kept.epoch == 0)
-    world = world._replace(beats=put(world.beats, trainer, world.now))
-    return _written(world, where, kept._replace(epoch=epoch, leader=trainer)), epoch
+    fencing_token = kept.fencing_token + (
+        "lead without a new fencing token" not in setup.mistakes or kept.fencing_token == 0
+    )
+    world = world._replace(heartbeats=put(world.heartbeats, trainer, world.now))
+    return _written(world, where, kept._replace(fencing_token=fencing_token, leader=trainer)), fencing_token
 
 
 def begin(setup: Setup, world: World, where: int) -> tuple[World, Any]:
@@ -49,23 +63,23 @@ def begin(setup: Setup, world: World, where: int) -> tuple[World, Any]:
     return world, (world.store[where].ledger, world.store[where].snapshot, world.store[where].menus)
 
 
-def beat(setup: Setup, world: World, where: int, trainer: int) -> tuple[World, Any]:
+def heartbeat(setup: Setup, world: World, where: int, trainer: int) -> tuple[World, Any]:
     """Write a time, before which nothing public is written any more."""
     world = world._replace(
-        beats=put(world.beats, trainer, world.now), kept_time=max(world.kept_time, world.now)
+        heartbeats=put(world.heartbeats, trainer, world.now), kept_time=max(world.kept_time, world.now)
     )
     return world, world.now
 
 
-def leases(setup: Setup, world: World, where: int, first: int) -> tuple[World, Any]:
-    """All leases from that round on."""
-    return world, tuple(each for each in world.store[where].leases if each.first >= first)
+def id_blocks(setup: Setup, world: World, where: int, first: int) -> tuple[World, Any]:
+    """All ID blocks from that round on."""
+    return world, tuple(each for each in world.store[where].id_blocks if each.first >= first)
 
 
 def look(setup: Setup, world: World, where: int, trainer: int, first: int) -> tuple[World, Any]:
     """Both at once."""
-    world, until = beat(setup, world, where, trainer)
-    return world, (until, leases(setup, world, where, first)[1])
+    world, until = heartbeat(setup, world, where, trainer)
+    return world, (until, id_blocks(setup, world, where, first)[1])
 
 
 def answers(setup: Setup, world: World, where: int, first: int, end: int) -> tuple[World, Any]:
@@ -76,21 +90,21 @@ def answers(setup: Setup, world: World, where: int, first: int, end: int) -> tup
 
 
 def append(
-    setup: Setup, world: World, where: int, epoch: int, place: int, line: tuple[str, int]
+    setup: Setup, world: World, where: int, fencing_token: int, place: int, line: tuple[str, int]
 ) -> tuple[World, Any]:
     """One more line of the ledger, at its place."""
     kept = world.store[where]
-    if kept.epoch != epoch:
+    if kept.fencing_token != fencing_token:
         return world, SUPERSEDED
     if place != len(kept.ledger):
         return world, REFUSED
     return _written(world, where, kept._replace(ledger=(*kept.ledger, line))), True
 
 
-def keep(setup: Setup, world: World, where: int, epoch: int, value: Value) -> tuple[World, Any]:
+def keep(setup: Setup, world: World, where: int, fencing_token: int, value: Value) -> tuple[World, Any]:
     """A release, unless there is one of that name."""
     kept = world.store[where]
-    if kept.epoch != epoch:
+    if kept.fencing_token != fencing_token:
         return world, SUPERSEDED
     if any(each.name == value.name for each in kept.releases):
         return world, True
@@ -103,10 +117,10 @@ def back(setup: Setup, world: World, where: int, name: str) -> tuple[World, Any]
     return world, result[0] if result else REFUSED
 
 
-def plan(setup: Setup, world: World, where: int, epoch: int, new: Plan) -> tuple[World, Any]:
+def plan(setup: Setup, world: World, where: int, fencing_token: int, new: Plan) -> tuple[World, Any]:
     """The plan of a block: this one, unless there is one."""
     kept = world.store[where]
-    if kept.epoch != epoch:
+    if kept.fencing_token != fencing_token:
         return world, SUPERSEDED
     result = [each for each in kept.plans if each.block == new.block]
     if result:
@@ -120,70 +134,70 @@ def now(setup: Setup, world: World, where: int) -> tuple[World, Any]:
 
 
 def publish(
-    setup: Setup, world: World, where: int, epoch: int, menu: Menu, learned: Learned
+    setup: Setup, world: World, where: int, fencing_token: int, menu: Menu, learned: Learned
 ) -> tuple[World, Any]:
     """Menu, snapshot and deletions at once, by whoever leads. Where its time is over, it is the next whole tick."""
     kept = world.store[where]
-    if kept.epoch != epoch and "epoch not checked at publish" not in setup.mistakes:
+    if kept.fencing_token != fencing_token and "fencing token not checked at publish" not in setup.mistakes:
         return world, SUPERSEDED
     if menu.version != len(kept.menus) + 1:
         return world, REFUSED
     if menu.effective < world.now and not {"tick before commit", "effective when ready"} & setup.mistakes:
-        menu = menu._replace(effective=-(-world.now // setup.tick) * setup.tick)
+        menu = menu._replace(effective=-(-world.now // setup.publish_interval) * setup.publish_interval)
     after = kept._replace(menus=(*kept.menus, menu), snapshot=learned)
     return _written(world, where, _forgotten(setup, after, learned.settled)), world.now
 
 
-def forget(setup: Setup, world: World, where: int, epoch: int, settled: int) -> tuple[World, Any]:
+def forget(setup: Setup, world: World, where: int, fencing_token: int, settled: int) -> tuple[World, Any]:
     """Answers to rounds before that one, alone: nobody should."""
     kept = world.store[where]
-    if kept.epoch != epoch:
+    if kept.fencing_token != fencing_token:
         return world, SUPERSEDED
     left = tuple(each for each in kept.answers if each.round >= settled or each.gone)
     return _written(world, where, kept._replace(answers=left)), True
 
 
-def _forgotten(setup: Setup, kept: Kept, settled: int) -> Kept:
+def _forgotten(setup: Setup, kept: Checkpoint, settled: int) -> Checkpoint:
     return kept._replace(
         answers=tuple(each for each in kept.answers if each.round >= settled or each.gone),
-        leases=tuple(each for each in kept.leases if each.end > settled),
-        forgotten=max(settled, kept.forgotten),
+        id_blocks=tuple(each for each in kept.id_blocks if each.end > settled),
+        gc_low_water_mark=max(settled, kept.gc_low_water_mark),
     )
 
 
 # Front ends.
 
 
-def lease(
+def reserve_ids(
     setup: Setup, world: World, where: int, size: int, report: tuple[int, int] | None, own: int | None
 ) -> tuple[World, Any]:
-    """What became of the last lease, and the next rounds by the menu in effect; with the menu."""
+    """What became of the last ID block, and the next rounds by the menu in effect; with the menu."""
     kept = world.store[where]
     if report is not None:
         first, used = report
         kept = kept._replace(
-            leases=tuple(
+            id_blocks=tuple(
                 each._replace(used=used, reported=world.now)
                 if each.first == first and each.used is None
                 else each
-                for each in kept.leases
+                for each in kept.id_blocks
             )
         )
     menu = in_effect(kept, world.now)
-    result: Lease | None = None
+    result: IdBlock | None = None
     if menu is not None:
         first = max(kept.next if own is None else own, menu.plan.first)
         if first < menu.plan.end:
             end = min(first + size, menu.plan.end)
-            result = Lease(first, end, menu.version, world.now, world.now + setup.lasts)
-            rows = [each for each in kept.leases if each.first != first]
-            kept = kept._replace(next=max(end, kept.next), leases=(*sorted([*rows, result]),))
+            result = IdBlock(first, end, menu.version, world.now, world.now + setup.lasts)
+            rows = [each for each in kept.id_blocks if each.first != first]
+            kept = kept._replace(next=max(end, kept.next), id_blocks=(*sorted([*rows, result]),))
     if result is None and report is None:
         return world, (None, menu)
     return _written(world, where, kept), (result, menu)
 
 
-def in_effect(kept: Kept, at: int) -> Menu | None:
+def in_effect(kept: Checkpoint, at: int) -> Menu | None:
     """The latest menu that has taken effect."""
     result = [each for each in kept.menus if each.effective <= at]
     return result[-1] if result else None
@@ -211,7 +225,7 @@ def store(setup: Setup, world: World, where: int, rows: tuple[Any, ...], at: int
     if "a bad row takes its group along" in setup.mistakes and None in rows:
         return world, ERROR
     for row in rows:
-        if row is None or row[0] < kept.forgotten:
+        if row is None or row[0] < kept.gc_low_water_mark:
             continue
         number, key, counts = row
         if all(each.round != number for each in result) or "second answers are kept" in setup.mistakes:
@@ -240,7 +254,8 @@ def erase(setup: Setup, world: World, where: int, number: int) -> tuple[World, A
 CALLS: dict[str, Callable[..., tuple[World, Any]]] = {
     each.__name__: each
     for each in (
-        lead, begin, beat, leases, look, answers, append, keep, back, plan, now, publish, forget, lease, visit, refund,
-        store, erase,
+        acquire_leadership, begin, heartbeat, id_blocks, look, answers, append, keep, back, plan, now, publish,
+        forget, reserve_ids, visit,
+        refund, store, erase,
     )
 }  # fmt: skip

@@ -21,17 +21,17 @@ class Setup(NamedTuple):
     """Blocks of rounds that are planned, one after the other."""
     rounds: int = 2
     """Rounds of the first block; others have one less where little was in flight when they were planned."""
-    lease: int = 1
-    """Rounds of a lease."""
+    id_block: int = 1
+    """Rounds of an ID block."""
     lasts: int = 1
     deadline: int = 1
     within: int = 0
     """An answer has the time of its arrival, where it is stored within this time; who settles rounds waits for it."""
-    tick: int = 2
-    allowance: int = 1
+    publish_interval: int = 2
+    publish_delay: int = 1
     takeover: int = 2
     """A leader that has not beaten for so long may be followed by another."""
-    epochs: int = 9
+    fencing_tokens: int = 9
     """So many leaders one after the other, and no more."""
     until: int = 9
     """Time ends here."""
@@ -42,8 +42,8 @@ class Setup(NamedTuple):
     kinds: frozenset[str] = frozenset({"crash", "lost before", "lost after"})
     """Which faults there are: those, and "delay", "repeat", "set back", "jump", "put back"."""
     fine: bool = False
-    """Whether the trainer writes its time and reads leases in two calls, as the service does, or in one; and whether
-    front ends show rounds one by one, or all of a lease at once."""
+    """Whether the trainer writes its time and reads ID blocks in two calls, as the service does, or in one; and whether
+    front ends show rounds one by one, or all of an ID block at once."""
     skews: tuple[int, ...] = (0, 0)
     """What the clocks of front ends and trainers are wrong by."""
     mistakes: frozenset[str] = frozenset()
@@ -76,10 +76,10 @@ class Menu(NamedTuple):
     effective: int
     values: tuple[Value, ...]
     key: int
-    epoch: int
+    fencing_token: int
 
 
-class Lease(NamedTuple):
+class IdBlock(NamedTuple):
     """Rounds from `first` to before `end`, and what became of them."""
 
     first: int
@@ -92,7 +92,7 @@ class Lease(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer, sealed to a key; `gone`: a tombstone."""
+    """An answer, encrypted to a key; `gone`: a tombstone."""
 
     round: int
     at: int
@@ -115,15 +115,15 @@ class Learned(NamedTuple):
     """Keys that are still needed, and since when each is not the newest; None: nobody knows yet."""
 
 
-class Kept(NamedTuple):
+class Checkpoint(NamedTuple):
     """What the store keeps of one population."""
 
-    epoch: int = 0
+    fencing_token: int = 0
     leader: int | None = None
     next: int = 0
-    forgotten: int = 0
+    gc_low_water_mark: int = 0
     menus: tuple[Menu, ...] = ()
-    leases: tuple[Lease, ...] = ()
+    id_blocks: tuple[IdBlock, ...] = ()
     answers: tuple[Answer, ...] = ()
     rounds_of_users: tuple[int, ...] = ()
     """Rounds of the one who has a name that count."""
@@ -137,12 +137,12 @@ class Kept(NamedTuple):
 class Front(NamedTuple):
     """A front end."""
 
-    lease: Lease | None = None
+    id_block: IdBlock | None = None
     next: int = 0
     until: int = 0
     """By its own clock, which does not jump."""
     report: tuple[int, int] | None = None
-    """What became of a lease, not yet handed over."""
+    """What became of an ID block, not yet handed over."""
     highest: int = 0
     back: bool = False
     own: int = 0
@@ -153,13 +153,13 @@ class Job(NamedTuple):
     """What a trainer is at with one population; what it holds in memory."""
 
     at: str = "idle"
-    epoch: int = 0
+    fencing_token: int = 0
     tries: int = 0
-    """How often it began again in this epoch."""
+    """How often it began again in this fencing token."""
     learned: Learned = Learned()
     ledger: tuple[tuple[str, int], ...] = ()
     until: int = 0
-    leases: tuple[Lease, ...] = ()
+    id_blocks: tuple[IdBlock, ...] = ()
     moment: int = 0
     """The public time of what is being published."""
     drew: bool = False
@@ -180,7 +180,7 @@ class Ghost(NamedTuple):
     stored: tuple[tuple[int, int], ...] = ()
     """Of each round when its first answer arrived, by the store's clock; where it was stored too late, when it was."""
     erased: tuple[tuple[int, int], ...] = ()
-    leases: tuple[Lease, ...] = ()
+    id_blocks: tuple[IdBlock, ...] = ()
     seen: tuple[Value, ...] = ()
     """Releases that somebody outside has seen."""
     plans: tuple[Plan, ...] = ()
@@ -198,19 +198,19 @@ class World(NamedTuple):
     """What the store's clock says."""
     kept_time: int
     """The last public time that was written."""
-    beats: tuple[int, ...]
-    store: tuple[Kept, ...]
+    heartbeats: tuple[int, ...]
+    store: tuple[Checkpoint, ...]
     fronts: tuple[tuple[Front, ...], ...]
     """By front end and population."""
     trainers: tuple[tuple[Job, ...], ...]
     keys: tuple[frozenset[int], ...]
     """The trainers' folder: their secret keys, by population ..."""
     notes: tuple[tuple[int, tuple[tuple[str, int], ...]], ...]
-    """... and the ledger as it was at the last publication, with the epoch that noted it."""
+    """... and the ledger as it was at the last publication, with the fencing token that noted it."""
     ghosts: tuple[Ghost, ...]
     loose: tuple[Label, ...] = ()
     """Calls that are still on their way while who called has given up."""
-    copy: tuple[Kept, ...] | None = None
+    copy: tuple[Checkpoint, ...] | None = None
     faults: int = 0
 
 

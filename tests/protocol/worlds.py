@@ -7,7 +7,7 @@ from typing import Any
 from tests.protocol import fronts, training
 from tests.protocol.judging import judged
 from tests.protocol.transactions import ERROR, executed
-from tests.protocol.values import Front, Ghost, Job, Kept, Label, Setup, World, put
+from tests.protocol.values import Checkpoint, Front, Ghost, Job, Label, Setup, World, put
 
 LOST = ("lost before", "lost after", "delay", "repeat")
 """What may become of a call: it never arrives; its reply does not; it arrives when nobody waits any more; or twice."""
@@ -17,7 +17,7 @@ def beginning(setup: Setup) -> World:
     """Nothing has happened yet."""
     many = setup.populations
     return World(
-        0, 0, 0, (0,) * setup.trainers, (Kept(),) * many, ((Front(),) * many,) * setup.fronts,
+        0, 0, 0, (0,) * setup.trainers, (Checkpoint(),) * many, ((Front(),) * many,) * setup.fronts,
         ((Job(),) * many,) * setup.trainers, (frozenset(),) * many, ((0, ()),) * many, (Ghost(),) * many,
         faults=setup.faults,
     )  # fmt: skip
@@ -46,7 +46,7 @@ def possible(setup: Setup, world: World) -> list[Label]:
             ]
     result = list(actors)
     if world.time < setup.until:
-        result.append(("tick",))
+        result.append(("publish_interval",))
     result += [("arrives", place) for place in range(len(world.loose))]
     if world.copy is None and "put back" in setup.kinds:
         result.append(("copy",))
@@ -97,7 +97,7 @@ def after(setup: Setup, world: World, label: Label) -> World:
 
 def _after(setup: Setup, world: World, label: Label) -> World:
     match label[0]:
-        case "tick":
+        case "publish_interval":
             return world._replace(time=world.time + 1, now=world.now + 1)
         case "arrives":
             left = (*world.loose[: label[1]], *world.loose[label[1] + 1 :])

@@ -164,11 +164,11 @@ def finished(site: Playing) -> Verdict:
 def over(site: Playing) -> bool:
     """Whether all rounds were handed out."""
     try:
-        leases = site.store.leases(1, 0)
+        id_blocks = site.store.id_blocks(1, 0)
     except StoreUnavailable:
         return False
     rounds = site.site.placements["home"].rounds
-    return bool(leases) and leases[-1].end == rounds
+    return bool(id_blocks) and id_blocks[-1].end == rounds
 
 
 def played(

@@ -79,9 +79,9 @@ class Database:
         """Who has written what, in order."""
         result = self.sql("SELECT kind, name, who, led::text FROM watch.writes ORDER BY seq")
         return [
-            Write(str(kind), str(name), str(who), role_of(led["name"]), led["epoch"])
+            Write(str(kind), str(name), str(who), role_of(fence["name"]), fence["fencing_token"])
             for kind, name, who, text in result
-            for led in [json.loads(str(text))]
+            for fence in [json.loads(str(text))]
         ]
 
     @contextmanager

@@ -18,7 +18,7 @@ from diminuendo.privacy.events import Event, Gaussian, Laplace, NormalColumns
 from diminuendo.randomness import SystemSource
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.service.records import PlacementSpec, PublicMenu, Report
-from diminuendo.service.store import EventRow, LeaseRow, MenuRow, PlacementRow
+from diminuendo.service.store import EventRow, IdBlockRow, MenuRow, PlacementRow
 
 TEAS = (
     "Assam", "Bergamot", "Camomile", "Darjeeling", "Earl Grey", "First Flush", "Genmaicha", "Hojicha", "Iron Goddess",
@@ -57,7 +57,7 @@ class FakeStore:
         self._populations: dict[str, bytes] = {}
         self._placements: list[PlacementRow] = []
         self._menus: dict[int, list[MenuRow]] = {}
-        self._leases: dict[int, list[LeaseRow]] = {}
+        self._id_blocks: dict[int, list[IdBlockRow]] = {}
         self._events: dict[int, list[EventRow]] = {}
         self._beats: dict[str, tuple[float, str]] = {}
 
@@ -77,17 +77,17 @@ class FakeStore:
     def menus(self, placement: int, after: int = 0) -> list[MenuRow]:
         return [row for row in self._menus[placement] if row.version > after]
 
-    def leases(self, placement: int, first: int) -> list[LeaseRow]:
-        return [row for row in self._leases[placement] if row.first >= first]
+    def id_blocks(self, placement: int, first: int) -> list[IdBlockRow]:
+        return [row for row in self._id_blocks[placement] if row.first >= first]
 
     def events(self, placement: int, after: int = 0) -> list[EventRow]:
         return [row for row in self._events[placement] if row.seq > after]
 
-    def beats(self) -> dict[str, tuple[float, str]]:
+    def heartbeats(self) -> dict[str, tuple[float, str]]:
         return dict(self._beats)
 
-    def books(self, population: str, epoch: int | None) -> Any:
-        assert epoch is None, "to be read only"
+    def books(self, population: str, fencing_token: int | None) -> Any:
+        assert fencing_token is None, "to be read only"
         return FakeBooks(self.folder / population, Releases(self.folder / f"{population}.releases"))
 
     # Private reads.
@@ -95,11 +95,13 @@ class FakeStore:
     def _private(self, *_: object) -> NoReturn:
         raise Private
 
-    answers = erased = snapshot = erase_user = put = erase = publish = lease = lead = stop_leases = _private
+    answers = erased = snapshot = erase_user = put = erase = publish = id_block = lead = stop_id_blocks = (
+        _private
+    )
 
     # Writes of tests.
 
-    def beat(self, name: str, note: str = "") -> None:
+    def heartbeat(self, name: str, note: str = "") -> None:
         self._beats[name] = (self.clock, note)
 
     def population(self, name: str, budget: Budget) -> Ledger:
@@ -110,7 +112,7 @@ class FakeStore:
         number = len(self._placements) + 1
         row = PlacementRow(number, name, spec.population, msgspec.json.encode(spec), self.clock)
         self._placements.append(row)
-        self._menus[number], self._leases[number], self._events[number] = [], [], []
+        self._menus[number], self._id_blocks[number], self._events[number] = [], [], []
         return number
 
     def menu(self, placement: int, at: float | None = None, **fields: Any) -> None:
@@ -120,11 +122,11 @@ class FakeStore:
         self._menus[placement].append(row)
 
     def hand_out(self, placement: int, count: int) -> None:
-        rows = self._leases[placement]
+        rows = self._id_blocks[placement]
         first = rows[-1].end if rows else 0
         report = Report(first, count)
         version = len(self._menus[placement])
-        rows.append(LeaseRow(first, first + count, version, self.clock, self.clock + 5, report))
+        rows.append(IdBlockRow(first, first + count, version, self.clock, self.clock + 5, report))
 
     def event(self, placement: int, kind: str, body: dict[str, Any], by: str) -> None:
         rows = self._events[placement]
@@ -162,18 +164,18 @@ def tea_shop(folder: Path) -> FakeStore:
         store.placement(
             "spring-sale", PlacementSpec("newcomers", TEAS[4:18], 4, "bandit", 12_000, learner="private")
         )
-        store.menu(4, kind="random", slots=4, first=0, end=1_200, filler=(0, 3, 7, 9))
+        store.menu(4, kind="random", slots=4, first=0, end=1_200, fallback=(0, 3, 7, 9))
         _basket(store, basket, ledger, secret)
         _front_page(
             store, front, ledger, secret, rng, lambda block: _newsletter(store, mail, ledger, secret, block)
         )
         row = (24, 2, 14, 8)
         store.menu(
-            basket, store.clock + 12, kind="types", slots=4, first=3_120, end=None, filler=row, slates=(row,) * 9,
+            basket, store.clock + 12, kind="types", slots=4, first=3_120, end=None, fallback=row, slates=(row,) * 9,
             releases=2, head=ledger.head,
         )  # fmt: skip
-    store.beat("trainer")
-    store.beat("front-0")
+    store.heartbeat("trainer")
+    store.heartbeat("front-0")
     return store
 
 
@@ -192,7 +194,7 @@ def _front_page(
     meanwhile: Callable[[int], None],
 ) -> None:
     mine, slate, rounds = ledger.named("front-page"), [3, 17, 0, 9, 12], 0
-    store.menu(number, kind="random", slots=5, first=0, end=None, filler=(0, 1, 2, 3, 4), head=ledger.head)
+    store.menu(number, kind="random", slots=5, first=0, end=None, fallback=(0, 1, 2, 3, 4), head=ledger.head)
     for release in range(22):
         size = int(200 * 1.22**release)
         for _ in range(4):
@@ -222,7 +224,7 @@ def _front_page(
                 slate[one : one + 2] = slate[one + 1], slate[one]
         row = tuple(slate)
         store.menu(
-            number, kind="one", slots=5, first=rounds, end=None, filler=row, slates=(row,), releases=release + 1,
+            number, kind="one", slots=5, first=rounds, end=None, fallback=row, slates=(row,), releases=release + 1,
             head=ledger.head,
         )  # fmt: skip
     for _ in range(8):
@@ -237,7 +239,7 @@ def _newsletter(store: FakeStore, number: int, ledger: Ledger, secret: SecretRan
     slates = ((4, 2, 9), (4, 9, 2), (1, 4, 9), (4, 2, 7))
     shown = (0,) * 240 + (1,) * 100 + (2,) * 40 + (3,) * 20
     store.menu(
-        number, kind="rounds", slots=3, first=400 * block, end=400 * block + 400, filler=slates[block % 2],
+        number, kind="rounds", slots=3, first=400 * block, end=400 * block + 400, fallback=slates[block % 2],
         slates=slates, shown=shown, releases=block, head=ledger.head,
     )  # fmt: skip
     store.hand_out(number, 400)
@@ -248,7 +250,7 @@ def _basket(store: FakeStore, number: int, ledger: Ledger, secret: SecretRandomn
     _release(mine, Gaussian(0.006), "users", "a chain over 25 items, by 2 values, by 2 values", 125, secret)
     rows = [(24, 2, 14, 8)] * 4 + [(24, 2, 14, 19)] * 3 + [(24, 6, 14, 8)] * 2
     store.menu(
-        number, kind="types", slots=4, first=0, end=None, filler=(24, 2, 14, 8), slates=tuple(rows), releases=1,
+        number, kind="types", slots=4, first=0, end=None, fallback=(24, 2, 14, 8), slates=tuple(rows), releases=1,
         head=ledger.head,
     )  # fmt: skip
     store.hand_out(number, 3_120)

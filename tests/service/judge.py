@@ -48,7 +48,7 @@ class Write(NamedTuple):
     name: str
     who: str
     leader: str
-    epoch: int
+    fencing_token: int
 
 
 @dataclass
@@ -77,20 +77,22 @@ class Verdict:
     """What was counted, and what does not fit."""
 
     decisions: int = 0
-    fillers: int = 0
+    fallbacks: int = 0
     in_time: int = 0
     delay: int = 0
     unknown: int = 0
     published: float = 0.0
     releases: int = 0
-    epochs: int = 0
+    fencing_tokens: int = 0
     faults: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         return (
-            f"{self.decisions:,} decisions, of them {self.fillers:,} fillers; {self.in_time:,} answers acknowledged "
+            f"{self.decisions:,} decisions, "
+            f"of them {self.fallbacks:,} fallback slates; {self.in_time:,} answers acknowledged "
             f"in time, {self.delay:,} later, {self.unknown:,} never; {self.published:,.3f} published in "
-            f"{self.releases} releases of {self.epochs} epochs; faults: {'; '.join(self.faults) or 'none'}"
+            f"{self.releases} releases of {self.fencing_tokens} fencing tokens; "
+            f"faults: {'; '.join(self.faults) or 'none'}"
         )
 
 
@@ -98,7 +100,7 @@ def judged(record: Record) -> Verdict:
     """What is to be said of a record."""
     rounds = [each.round for each in record.shown if each.counts]
     verdict = Verdict(len(record.shown), len(record.shown) - len(rounds), releases=len(record.totals))
-    verdict.epochs = len({each.epoch for each in record.writes})
+    verdict.fencing_tokens = len({each.fencing_token for each in record.writes})
     verdict.faults += _answers(record, verdict)
     if twice := sorted(number for number, many in Counter(rounds).items() if many > 1):
         verdict.faults.append(f"{len(twice)} rounds were handed out twice, the first is {twice[0]}")
@@ -176,13 +178,17 @@ def _bodies(record: Record) -> Iterator[str]:
 
 
 def _writers(record: Record) -> Iterator[str]:
-    """Whoever wrote something led at that moment, and nobody of an older epoch wrote after somebody of a newer."""
+    """Whoever wrote something led at that moment, and nobody of an older fencing token wrote after somebody of
+    a newer."""
     for each in record.writes:
         if each.who != each.leader:
             yield f"{each.kind} {each.name} was written by {each.who}, while {each.leader} led"
     for before, after in pairwise(each for each in record.writes if each.kind == "menu"):
-        if after.epoch < before.epoch:
-            yield f"menu {after.name} is of epoch {after.epoch}, after one of epoch {before.epoch}"
+        if after.fencing_token < before.fencing_token:
+            yield (
+                f"menu {after.name} is of fencing token {after.fencing_token}, "
+                f"after one of fencing token {before.fencing_token}"
+            )
     names = Counter((each.kind, each.name) for each in record.writes)
     yield from (f"{kind} {name} was written {many} times" for (kind, name), many in names.items() if many > 1)
 

@@ -53,7 +53,7 @@ def block(first: int, end: int, **more: Any) -> PublicMenu:
     given: dict[str, Any] = {"kind": "rounds", "shown": tuple(number % 3 for number in range(end - first))}
     given |= {
         "slates": SLATES,
-        "filler": (3, 0),
+        "fallback": (3, 0),
         "slots": 2,
         "version": 1,
         "head": "0f",
@@ -87,7 +87,7 @@ class Site:
     def __init__(self, path: Path, store: Store | None = None, **placements: PlacementSpec) -> None:
         self.store: Store = SqliteStore(path / "site.db") if store is None else store
         self.store.add_population("users", msgspec.json.encode(PopulationSpec(1.0, 1e-6)))
-        self.epoch = self.store.lead("users", "test")
+        self.fencing_token = self.store.acquire_leadership("users", "test")
         self.numbers = {
             name: self.store.add_placement(name, each.population, msgspec.json.encode(each))
             for name, each in placements.items()
@@ -95,21 +95,23 @@ class Site:
         self.written = io.StringIO()
         self.app = create_app(self.store, CONFIG, Log(self.written))
 
-    def publish(self, name: str, menu: PublicMenu, forget_before: int = 0, later: float = -KNOWN_BY) -> None:
+    def publish(
+        self, name: str, menu: PublicMenu, gc_low_water_mark: int = 0, later: float = -KNOWN_BY
+    ) -> None:
         """Publish a menu, as the trainer would."""
         menu = msgspec.structs.replace(menu, seal=f"7:{PUBLIC.hex()}")
         most = 10_000 if menu.end is None else menu.end
         self.store.publish(
-            self.epoch,
+            self.fencing_token,
             Publication(
                 self.numbers[name], msgspec.json.encode(menu), menu.version, menu.first, menu.end, most,
-                self.store.now() + later, b"", forget_before,
+                self.store.now() + later, b"", gc_low_water_mark,
             ),
         )  # fmt: skip
 
     def kept(self, name: str) -> dict[int, Said]:
         """All answers that are in the store, opened."""
-        return {row.round: opened(row.sealed) for row in self.store.answers(self.numbers[name], 0, 10**9)}
+        return {row.round: opened(row.encrypted) for row in self.store.answers(self.numbers[name], 0, 10**9)}
 
     def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Some requests, between start and stop."""
@@ -163,10 +165,10 @@ class Site:
         return await self.ask("POST", "/v1/feedback", {"token": token, **said})
 
 
-def opened(sealed: bytes) -> Said:
+def opened(encrypted: bytes) -> Said:
     """What the trainer reads, with libsodium alone."""
-    assert sealed[:4] == bytes([0, 0, 0, 7])
-    own, nonce, box = sealed[4:36], sealed[36:60], sealed[60:]
+    assert encrypted[:4] == bytes([0, 0, 0, 7])
+    own, nonce, box = encrypted[4:36], encrypted[36:60], encrypted[60:]
     return msgspec.msgpack.decode(crypto_box_open(box, nonce, own, SECRET), type=Said)
 
 

@@ -67,7 +67,7 @@ def test_items_retire_and_appear_once(tmp_path: Path) -> None:
 
 def test_ledgers_are_read_line_by_line(tmp_path: Path) -> None:
     site = Site(tmp_path, shop=spec())
-    books = site.store.books("users", site.epoch)
+    books = site.store.books("users", site.fencing_token)
     ledger = Ledger.on(books, Budget(1.0, 1e-6))
     ledger.charge(ledger.budget.share(0.5), "half")
     whole = books.lines.read().decode().splitlines()

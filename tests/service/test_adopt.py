@@ -20,11 +20,11 @@ from diminuendo.cli.app import app
 from diminuendo.errors import InvalidInput, LedgerDamaged, Superseded
 from diminuendo.service.apply import apply_site
 from diminuendo.service.dashboard.views import Public
-from diminuendo.service.front.leases import PAUSE
+from diminuendo.service.front.id_blocks import PAUSE
 from diminuendo.service.keys import make_keys
 from diminuendo.service.records import ItemsChanged, PlacementSpec, Shown
 from diminuendo.service.site import Site as Config
-from diminuendo.service.store import AnswerRow, VisitRow, adopt, rolled_back
+from diminuendo.service.store import AnswerRow, UserRound, adopt, rolled_back
 from tests.service import site as sites
 from tests.service.test_postgres_server import fresh  # noqa: F401
 from tests.service.test_rolled_back import PostgresWorld
@@ -112,15 +112,15 @@ def beating(world: World, name: str) -> Iterator[None]:
     over = threading.Event()
     store, given = world.opened(), {}
 
-    def beat() -> None:
+    def heartbeat() -> None:
         try:
             while not over.wait(0.02):
                 world.time += 0.1
-                store.beat(name, "well")
+                store.heartbeat(name, "well")
         except Exception as error:  # said where it is waited for
             given["error"] = error
 
-    thread = threading.Thread(target=beat)
+    thread = threading.Thread(target=heartbeat)
     thread.start()
     try:
         yield
@@ -135,7 +135,7 @@ def test_a_trainer_that_beats_vouches_for_the_store_and_keeps_it_from_being_adop
     """A further machine joins. Beats that are in the store already may be those of the copy, and vouch for nothing."""
     played(world)
     other = world.folder / "other"
-    world.store.beat("trainer three", "well")
+    world.store.heartbeat("trainer three", "well")
     with pytest.raises(LedgerDamaged):  # a moment ago, and no more
         rolled_back.refuse_unknown(world.store, other)
     with beating(world, "front-a-0"), pytest.raises(LedgerDamaged):  # front ends know nothing of ledgers
@@ -156,9 +156,9 @@ def test_a_trainer_that_beats_vouches_for_the_store_and_keeps_it_from_being_adop
 
 def test_a_store_that_is_adopted_goes_on_in_new_populations_and_in_none_of_the_old(world: World) -> None:
     played(world)
-    store, old = world.store, world.store.leaders()["users"].epoch
-    assert store.put([], [VisitRow(1, bytes(16), 1, 10**6)])[0].counts
-    store.beat("front-a-0", '{"place": [99, "' + "0" * 64 + '"]}')  # has seen what is not in the copy
+    store, old = world.store, world.store.leaders()["users"].fencing_token
+    assert store.put([], [UserRound(1, bytes(16), 1, 10**6)])[0].counts
+    store.heartbeat("front-a-0", '{"place": [99, "' + "0" * 64 + '"]}')  # has seen what is not in the copy
     lines, releases, menus = world.lines(), world.releases(), store.menus(1)
     folder, budget = lost(world), world.audited().budget
     assert rolled_back.adopt(store, folder) == ["users~1"]
@@ -174,13 +174,13 @@ def test_a_store_that_is_adopted_goes_on_in_new_populations_and_in_none_of_the_o
 
     # Nothing is drawn, published, handed out or kept in the old one, by whomever.
     with pytest.raises(Superseded, match="closed"):
-        store.lead("users~1", "trainer")
-    for population, epoch in (
+        store.acquire_leadership("users~1", "trainer")
+    for population, fencing_token in (
         ("users", old),
         ("users~1", old),
         ("users~1", INSIDE),
     ):
-        books = store.books(population, epoch)
+        books = store.books(population, fencing_token)
         books.lines.read()
         for write in (
             partial(books.lines.append, b"{}\n"),
@@ -188,34 +188,34 @@ def test_a_store_that_is_adopted_goes_on_in_new_populations_and_in_none_of_the_o
         ):
             with pytest.raises(Superseded):
                 write()
-    for epoch in (old, INSIDE):
+    for fencing_token in (old, INSIDE):
         for refused in (
-            lambda: store.allow(epoch, 1, 10**9, 0.0),  # noqa: B023
-            lambda: store.stop_leases(epoch, 1),  # noqa: B023
-            lambda: store.keep_key(epoch, 1, 7, b"key"),  # noqa: B023
+            lambda: store.allow(fencing_token, 1, 10**9, 0.0),  # noqa: B023
+            lambda: store.stop_id_blocks(fencing_token, 1),  # noqa: B023
+            lambda: store.add_key(fencing_token, 1, 7, b"key"),  # noqa: B023
         ):
             with pytest.raises(Superseded):
                 refused()
-    assert store.lease(1, 10, 5.0, None) is None
+    assert store.reserve_ids(1, 10, 5.0, None) is None
     store.put([AnswerRow(1, number, b"delay") for number in (0, 10**6)])
     assert list(store.answers(1, 0, 10**9)) == []
     assert store.snapshot(1) is None
-    assert store.kept_keys(1) == {}
+    assert store.keys_of(1) == {}
 
     # What was published stays, to be read, and it is said that it is over.
     books = store.books("users~1", 0)
     assert books.lines.read() == b"".join(lines)
     assert set(books.releases.names()) == set(releases)
     assert store.menus(1) == menus
-    assert "Count the whole budget as spent" in store.beats()["population users~1"][1]
+    assert "Count the whole budget as spent" in store.heartbeats()["population users~1"][1]
     assert "closed" in Public(store).state().stopped["users~1"]
 
     # The new one learns, on a ledger of its own, whatever front ends had seen before.
     world.front = {2: Front(world, 2, world.spec[1])}
     trainer = world.trainer(store, listens=3.0)
     world.play(60, trainer.step)
-    assert not trainer.led["users"].stopped
-    assert list(trainer.led) == ["users"]
+    assert not trainer.held["users"].stopped
+    assert list(trainer.held) == ["users"]
     assert msgspec.json.decode(store.menus(2)[-1].body)["version"] > 2
     ledger = world.audited()
     assert ledger.budget == budget
@@ -254,8 +254,8 @@ def test_killed_in_the_midst_it_was_not_adopted_and_then_it_is(
     store, folder, whole = world.store, lost(world), adopt.adoption
     before = store.populations(), store.placements(), world.lines(), store.leaders(), store.menus(1)
 
-    def broken(at: float, statements: int) -> Any:
-        script, result = whole(at), None
+    def broken(statements: int) -> Any:
+        script, result = whole(), None
         for _ in range(statements):
             result = yield next(script) if result is None else script.send(result)
         raise RuntimeError("killed")
@@ -330,11 +330,11 @@ def test_until_the_new_population_has_published_the_last_menu_is_shown(tmp_path:
     site = sites.Site(tmp_path, shop=sites.spec("click"))
     site.publish("shop", sites.block(0, 30))
     assert rolled_back.adopt(site.store, tmp_path / "keys") == ["users~1"]
-    filler = [sites.ITEMS[item] for item in (3, 0)]
+    fallback = [sites.ITEMS[item] for item in (3, 0)]
 
     async def work() -> None:
         first = await site.decide("shop")
-        assert first["slate"] == filler
+        assert first["slate"] == fallback
         shown = site.app.front.serving.shown(first["token"])[1]
         assert (shown.placement, shown.counts) == (2, False)
         before = site.app.front.serving._tokens.seal(Shown(1, 0, 1, True, (0, 1)))
@@ -343,7 +343,7 @@ def test_until_the_new_population_has_published_the_last_menu_is_shown(tmp_path:
         assert site.kept("shop") == {}, "of the closed one"
         said = (await site.ask("GET", "/v1/placements", key="auditor")).json["placements"]
         assert said == [{"name": "shop~1"}, {"name": "shop"}]
-        site.numbers["shop"], site.epoch = 2, site.store.lead("users", "test")
+        site.numbers["shop"], site.fencing_token = 2, site.store.acquire_leadership("users", "test")
         site.publish("shop", sites.block(0, 30))
         await site.app.front.look()
         await asyncio.sleep(2 * PAUSE)  # for so long it is not asked again

@@ -41,7 +41,7 @@ def test_a_block_is_shown_round_by_round_and_answers_are_kept_sealed(tmp_path: P
         assert many[0]["propensity"] == pytest.approx(1 / 3)
         assert many[-1]["propensity"] == 1.0
         over = await site.decide("shop")
-        assert over["slate"] == ["quince", "apple"], "the filler"
+        assert over["slate"] == ["quince", "apple"], "the fallback slate"
         assert over["propensity"] is None
         assert (await site.answer(many[4]["token"], ratings=["plum", "quince"])).status == 202
         assert (await site.answer(many[5]["token"], ratings={"pear": 0.25, "plum": 0})).status == 202
@@ -57,15 +57,15 @@ def test_a_block_is_shown_round_by_round_and_answers_are_kept_sealed(tmp_path: P
 
 
 def test_replies_to_answers_are_the_same_to_the_last_byte(tmp_path: Path) -> None:
-    """First, second, late, over her visits, to a filler, erased: nobody can tell; and only the first counts."""
+    """First, second, late, over her visits, to a fallback slate, erased: nobody can tell; and only the first counts."""
     site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 6))
 
     async def work() -> None:
         first, delay, gone = [(await site.decide("shop"))["token"] for _ in range(3)]
         hers = [(await site.decide("shop", user_id="ann"))["token"] for _ in range(3)]
-        filler = (await site.decide("shop"))["token"]
-        assert len({len(token) for token in (first, hers[2], filler)}) == 1
+        fallback = (await site.decide("shop"))["token"]
+        assert len({len(token) for token in (first, hers[2], fallback)}) == 1
         assert (await site.ask("POST", "/v1/erasures", {"token": gone})).status == 202
         replies = [
             await site.answer(first, click=0),
@@ -74,10 +74,10 @@ def test_replies_to_answers_are_the_same_to_the_last_byte(tmp_path: Path) -> Non
             await site.answer(hers[0], click=0),
             await site.answer(hers[1], click=0),
             await site.answer(hers[2], click=0),
-            await site.answer(filler, click=0),
+            await site.answer(fallback, click=0),
             await site.answer(gone, click=0),
         ]
-        site.publish("shop", block(6, 12, version=2), forget_before=3)
+        site.publish("shop", block(6, 12, version=2), gc_low_water_mark=3)
         replies.append(await site.answer(delay, click=1))
         replies.append(await site.ask("POST", "/v1/feedback", [{"token": delay, "click": 1}]))
         assert len({msgspec.json.encode(reply) for reply in replies}) == 1
@@ -89,7 +89,7 @@ def test_replies_to_answers_are_the_same_to_the_last_byte(tmp_path: Path) -> Non
 
 
 def test_an_answer_that_counts_for_nothing_is_written_like_others(tmp_path: Path, monkeypatch: Any) -> None:
-    """A filler's and one beyond all visits: the store is handed a row of the same size, and commits it."""
+    """A fallback slate's and one over quota: the store is handed a row of the same size, and commits it."""
     site = Site(tmp_path, shop=spec("click", max_rounds_per_user=2))
     site.publish("shop", block(0, 4))
     sizes, put = list[list[int]](), site.store.put
@@ -98,11 +98,11 @@ def test_an_answer_that_counts_for_nothing_is_written_like_others(tmp_path: Path
         tokens = [(await site.decide("shop", user_id="ann"))["token"] for _ in range(5)]
         shown = [site.app.front.serving.shown(token)[1] for token in tokens]
         assert [each.counts for each in shown] == [True, True, False, False, False]
-        assert [each.round for each in shown] == [0, 1, 2, 3, -1], "the last one is shown a filler"
+        assert [each.round for each in shown] == [0, 1, 2, 3, -1], "the last one is shown a fallback slate"
 
-        def kept(answers: Any, visits: Any = ()) -> Any:
-            sizes.append([len(row.sealed) for row in answers])
-            return put(answers, visits)
+        def kept(answers: Any, user_rounds: Any = ()) -> Any:
+            sizes.append([len(row.encrypted) for row in answers])
+            return put(answers, user_rounds)
 
         monkeypatch.setattr(site.store, "put", kept)
         for token in (*tokens, tokens[0]):
@@ -128,7 +128,7 @@ def test_sealed_answers_are_as_long_whatever_was_said(tmp_path: Path) -> None:
         for name, said in all_said.items():
             for each in said:
                 assert (await site.answer((await site.decide(name))["token"], **each)).status == 202
-            sizes = {len(row.sealed) for row in site.store.answers(site.numbers[name], 0, 99)}
+            sizes = {len(row.encrypted) for row in site.store.answers(site.numbers[name], 0, 99)}
             assert len(sizes) == 1
             assert len(site.kept(name)) == len(said)
         assert [each.reward for each in site.kept("slates").values()] == [0.0, 0.123, 1.0]
@@ -158,9 +158,9 @@ def test_a_user_id_is_counted_before_she_is_shown_anything_and_once_for_each_req
         assert (await site.answer(one["token"], click=0)).status == 202
         assert site.kept("shop") == {}
         await site.app.front.by_name["shop"].rounds.close()
-        reports = [row.report for row in site.store.leases(site.numbers["shop"], 0)]
+        reports = [row.report for row in site.store.id_blocks(site.numbers["shop"], 0)]
         silent = {number for report in reports if report for number in report.silent}
-        assert silent == {1, rest[1].round, rest[2].round}, "sent again, and beyond her visits"
+        assert silent == {1, rest[1].round, rest[2].round}, "sent again, and over quota"
 
     site.run(work)
 
@@ -183,7 +183,9 @@ def test_without_a_name_no_round_is_handed_out_where_several_of_one_user_count(t
             assert (reply.status, reply.problem, reply.json["pointer"]) == (422, "user_id", "/user_id")
             assert "name the user in" in reply.json["title"]
         assert site.app.front.by_name["club"].decisions == 0
-        assert site.store.leases(site.numbers["club"], 0) == [], "no round is used, and no lease asked for"
+        assert site.store.id_blocks(site.numbers["club"], 0) == [], (
+            "no round is used, and no ID block asked for"
+        )
         for empty in ("", 7, ["ann"]):
             reply = await site.ask("POST", path.format("club"), {"user_id": empty})
             assert (reply.status, reply.problem) == (422, "field")
@@ -217,7 +219,7 @@ def test_long_exclusions_of_one_request_keep_nobody_waiting(tmp_path: Path) -> N
     site.publish("shop", menu)
     gaps = list[float]()
 
-    async def beat() -> None:
+    async def heartbeat() -> None:
         last = time.monotonic()
         while True:
             await asyncio.sleep(0.001)
@@ -226,7 +228,7 @@ def test_long_exclusions_of_one_request_keep_nobody_waiting(tmp_path: Path) -> N
 
     async def work() -> None:
         path, most = "/v1/placements/shop/decisions", bodies.MOST_EXCLUDED
-        beating = asyncio.create_task(beat())
+        beating = asyncio.create_task(heartbeat())
         reply = await site.ask("POST", path, {"count": 1000, "exclude": MANY[:most]})
         beating.cancel()
         slates = {tuple(each["slate"]) for each in reply.json["decisions"]}
@@ -295,7 +297,7 @@ def test_with_the_store_away_users_are_shown_fillers_and_answers_are_not_acknowl
     async def work() -> None:
         token = (await site.decide("shop"))["token"]
         with monkeypatch.context() as broken:
-            for call in ("put", "lease", "menus", "now", "placements", "beat", "erase"):
+            for call in ("put", "reserve_ids", "menus", "now", "placements", "heartbeat", "erase"):
                 broken.setattr(site.store, call, away)
             for _ in range(30):
                 assert len((await site.decide("shop"))["slate"]) == 2
@@ -311,7 +313,7 @@ def test_with_the_store_away_users_are_shown_fillers_and_answers_are_not_acknowl
         assert (await site.answer(token, click=0)).status == 202
         assert site.kept("shop")[0].click == 0
         await site.app.front.look()
-        await site.app.front.sing()
+        await site.app.front.store_probe()
         assert (await site.ask("GET", "/readyz")).json["healthy"]
 
     site.run(work)
@@ -366,10 +368,12 @@ def test_contexts_and_exclusions(tmp_path: Path) -> None:
         await site.decide("hers", exclude={"no": "list"})
         rounds = site.app.front.by_name["open"].rounds
         await rounds.close()
-        said = [row.report for row in site.store.leases(site.numbers["open"], 0) if row.report is not None]
+        said = [row.report for row in site.store.id_blocks(site.numbers["open"], 0) if row.report is not None]
         assert [type_ for report in said for type_ in report.types] == [2, 0, 1, 2]
         await site.app.front.by_name["hers"].rounds.close()
-        hidden = [row.report for row in site.store.leases(site.numbers["hers"], 0) if row.report is not None]
+        hidden = [
+            row.report for row in site.store.id_blocks(site.numbers["hers"], 0) if row.report is not None
+        ]
         assert sum(report.used for report in hidden) == 7
         assert all(report == Report(report.first, report.used) for report in hidden), "no types"
 
@@ -456,41 +460,41 @@ def test_a_menu_takes_effect_at_its_time_and_a_store_that_goes_back_is_not_belie
         assert (await site.decide("shop"))["slate"] == NAMES[0]
         result = (await site.ask("GET", "/v1/placements/shop/versions?after=1", key="auditor")).json
         assert [each["version"] for each in result["versions"]] == [2]
-        lease = site.store.lease  # a store restored from a copy: its leases are of an older menu
+        id_block = site.store.reserve_ids  # a store restored from a copy: its ID blocks are of an older menu
 
         def older(*given: object) -> object:
-            result = lease(*given)  # type: ignore[arg-type]
+            result = id_block(*given)  # type: ignore[arg-type]
             return (
                 None
                 if result is None
                 else type(result)(result.first, result.end, 1, result.at, result.expires_at)
             )
 
-        monkeypatch.setattr(site.store, "lease", older)
+        monkeypatch.setattr(site.store, "reserve_ids", older)
         await site.app.front.by_name["shop"].rounds.close()
         assert (await site.decide("shop"))["propensity"] is None
-        assert (await site.ask("GET", "/readyz")).json["why"] == reasons.PUT_BACK
+        assert (await site.ask("GET", "/readyz")).json["why"] == reasons.ROLLED_BACK
 
     site.run(work)
 
 
 def test_a_front_end_whose_note_is_forgotten_knows_that_the_store_was_put_back(tmp_path: Path) -> None:
-    """Nobody came to it: it has seen no lease, nor a menu that is gone."""
+    """Nobody came to it: it has seen no ID block, nor a menu that is gone."""
     site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 100))
     live, old = sqlite3.connect(tmp_path / "site.db"), sqlite3.connect(tmp_path / "old.db")
 
     async def work() -> None:
-        await site.app.front.sing()
+        await site.app.front.store_probe()
         live.backup(old)
         token = (await site.decide("shop"))["token"]
-        await site.app.front.sing()
+        await site.app.front.store_probe()
         old.backup(live)
         assert (await site.ask("GET", "/readyz")).status == 200
-        await site.app.front.sing()
-        assert (await site.decide("shop"))["propensity"] is None, "a filler"
+        await site.app.front.store_probe()
+        assert (await site.decide("shop"))["propensity"] is None, "a fallback slate"
         assert (await site.answer(token, click=0)).status == 503, "and nothing is acknowledged"
-        assert (await site.ask("GET", "/readyz")).json["why"] == reasons.PUT_BACK
+        assert (await site.ask("GET", "/readyz")).json["why"] == reasons.ROLLED_BACK
 
     site.run(work)
     for each in (live, old):
@@ -514,7 +518,7 @@ def test_a_site_is_not_ready_before_its_first_menu_takes_effect(tmp_path: Path) 
     site.publish("shop", block(0, 9), later=0.3)
 
     async def work() -> None:
-        await site.app.front.sing()
+        await site.app.front.store_probe()
         ready = await site.ask("GET", "/readyz", key=None)
         assert (ready.problem, ready.json["why"]) == ("unavailable", reasons.NO_MENU)
         assert (await site.ask("POST", "/v1/placements/shop/decisions", {})).problem == "unavailable"

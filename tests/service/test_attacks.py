@@ -35,7 +35,7 @@ class Once:
     def __init__(self, point: str, work: Callable[[], Any], after: int = 1) -> None:
         self.point, self.work, self.left = point, work, after
 
-    def reached(self, point: str) -> None:
+    def __call__(self, point: str) -> None:
         if point == self.point:
             self.left -= 1
             if self.left == 0:
@@ -76,7 +76,7 @@ def waits_after_settling(world: World, step: Callable[[], Placement]) -> list[fl
 @pytest.mark.parametrize("name", mostly_slow(["front", "front.plan"], ["front.plan"]))
 def test_whatever_its_name_a_placement_waits_for_its_allowance(name: str, tmp_path: Path) -> None:
     """Else menus take effect as soon as they are ready, and the tick tells how long the release took."""
-    said = spec("slate-totals", "bandit", allowance=4 * TICK)
+    said = spec("slate-totals", "bandit", publish_delay=4 * TICK)
     world = World(tmp_path, **{name: said})
     trainer = world.trainer(world.store)
 
@@ -84,7 +84,7 @@ def test_whatever_its_name_a_placement_waits_for_its_allowance(name: str, tmp_pa
         trainer.step()
         return trainer.placements[1]
 
-    assert min(waits_after_settling(world, step)) >= said.allowance
+    assert min(waits_after_settling(world, step)) >= said.publish_delay
 
 
 def test_what_was_drawn_before_a_crash_takes_effect_when_it_would_have(
@@ -97,10 +97,10 @@ def test_what_was_drawn_before_a_crash_takes_effect_when_it_would_have(
         settled.append(at)
         publish(self, at)
 
-    said = spec("slate-totals", "bandit", allowance=8 * TICK)
+    said = spec("slate-totals", "bandit", publish_delay=8 * TICK)
     world = World(tmp_path, place=said)
     world.time = LONG_AGO
-    trainer = world.trainer(marks=Once("drawn", killed, after=6))
+    trainer = world.trainer(reached=Once("drawn", killed, after=6))
     with pytest.raises(Killed):
         world.play(60, trainer.step)
     last, trainer = world.menu().version, world.trainer()
@@ -109,7 +109,9 @@ def test_what_was_drawn_before_a_crash_takes_effect_when_it_would_have(
     trainer.step()
     result = world.store.menus(1, last)[:2]
     assert len(result) == 2
-    assert [row.effective_at - at for row, at in zip(result, settled, strict=False)] >= [said.allowance] * 2
+    assert [row.effective_at - at for row, at in zip(result, settled, strict=False)] >= [
+        said.publish_delay
+    ] * 2
 
 
 def test_releases_are_those_of_the_placement_itself(tmp_path: Path) -> None:
@@ -136,9 +138,9 @@ def test_a_leader_that_slept_throws_no_key_of_the_next_away(
         others.append(world.trainer())
         world.play(12, others[0].step)
 
-    sleeper = world.trainer(marks=Once(point, another, after=3))
+    sleeper = world.trainer(reached=Once(point, another, after=3))
     world.play(30, sleeper.step)
-    assert not sleeper.led
+    assert not sleeper.held
     assert not sleeper.failures
     assert not others[0].failures
     before, last = len(result), world.trainer(world.store)
@@ -164,7 +166,7 @@ def test_a_leader_that_sleeps_as_it_begins_throws_no_key_of_the_next_away(
     sleeper = world.trainer()
     monkeypatch.setattr(placement, "RemoteRounds", slept)
     world.play(10, sleeper.step)
-    assert not sleeper.led
+    assert not sleeper.held
     last = world.trainer(world.store)
     world.play(10, last.step)
     assert not last.failures
@@ -173,7 +175,8 @@ def test_a_leader_that_sleeps_as_it_begins_throws_no_key_of_the_next_away(
 def test_due_after_a_crash_it_keeps_the_keys_of_answers_that_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Answers to rounds that were leased long ago are read, though something is due before leases are looked at."""
+    """Answers to rounds that were reserved long ago are read, though something is due before ID blocks are
+    looked at."""
     result = learned(monkeypatch)
     world = World(tmp_path, place=spec("slate-totals", "bandit", deadline=600.0, per_second=0.3))
     trainer, front = world.trainer(world.store), world.front.pop(1)
@@ -183,10 +186,10 @@ def test_due_after_a_crash_it_keeps_the_keys_of_answers_that_wait(
     for _ in range(8):  # a menu every two minutes: by far too old keys for whoever forgets that rounds wait
         for row in world.store.menus(1, max(front.menus, default=0)):
             front.menus[row.version] = msgspec.json.decode(row.body, type=PublicMenu)
-        lease = world.store.lease(1, 4, TICK, None)
-        assert lease is not None
-        front.show(lease)
-        world.store.put([AnswerRow(1, number, front.sealed(said)) for _, number, said in front.delay])
+        id_block = world.store.reserve_ids(1, 4, TICK, None)
+        assert id_block is not None
+        front.show(id_block)
+        world.store.put([AnswerRow(1, number, front.encrypted(said)) for _, number, said in front.delay])
         answered += [number for _, number, _ in front.delay]
         front.delay.clear()
         world.time += 60
@@ -203,7 +206,7 @@ def test_due_after_a_crash_it_keeps_the_keys_of_answers_that_wait(
 
     monkeypatch.setattr(Placement, "_release", release)
     trainer._look(world.time)
-    trainer.led["users"]._of(world.store.placements()[0])._release(world.time)
+    trainer.held["users"]._of(world.store.placements()[0])._release(world.time)
     for _ in range(8):
         world.time += 100
         trainer.step()
@@ -220,10 +223,10 @@ def test_an_answer_that_is_written_as_its_deadline_passes_is_read_or_late(
     trainer.step()
     world.time += TICK
     front.look()
-    lease = world.store.lease(1, 4, TICK, None)
-    assert lease is not None
+    id_block = world.store.reserve_ids(1, 4, TICK, None)
+    assert id_block is not None
     trainer.step()
-    deadline = lease.expires_at + KINDS["totals"].deadline
+    deadline = id_block.expires_at + KINDS["totals"].deadline
     monkeypatch.setattr(world.store._file, "_wall", lambda: world.time)
     now, asked = SqliteStore.now, list[float]()
 
@@ -237,12 +240,14 @@ def test_an_answer_that_is_written_as_its_deadline_passes_is_read_or_late(
     taken = list[float]()
     take_in = Placement._take_in
 
-    def watched(self: Placement, lease: Any) -> None:
+    def watched(self: Placement, id_block: Any) -> None:
         ((at, _),) = [
-            beat for name, beat in self._store.beats().items() if name == f"settled by {trainer.name}"
+            heartbeat
+            for name, heartbeat in self._store.heartbeats().items()
+            if name == f"settled by {trainer.name}"
         ]
         taken.append(at)
-        take_in(self, lease)
+        take_in(self, id_block)
 
     monkeypatch.setattr(Placement, "_take_in", watched)
     settles = deadline + STORED_WITHIN

@@ -16,9 +16,9 @@ from diminuendo.service.front import front as fronts
 from diminuendo.service.front.choose import Chooser
 from diminuendo.service.front.front import BEHIND
 from diminuendo.service.records import PublicMenu
-from diminuendo.service.store import AnswerRow, Publication, VisitRow
+from diminuendo.service.store import AnswerRow, Publication, UserRound
 from diminuendo.service.store.sqlite import SqliteStore
-from diminuendo.service.trainer.trainer import BEAT
+from diminuendo.service.trainer.trainer import HEARTBEAT_EVERY
 from tests.service.site import Site, block, spec
 from tests.service.world import KINDS, TICK, World
 
@@ -55,7 +55,7 @@ def test_no_private_context_keeps_anybody_from_a_round(tmp_path: Path) -> None:
             assert (await site.ask("POST", path, b'{"count": %s}' % each)).status in (400, 422)
         for each in NOT_JSON:
             assert (await site.ask("POST", path, b'{"context": %s}' % each)).problem == "json"
-        assert rounds.leases > 0
+        assert rounds.id_blocks > 0
 
     site.run(work)
     assert "fault" not in site.written.getvalue()
@@ -82,10 +82,10 @@ def test_no_row_of_a_list_takes_others_along(tmp_path: Path) -> None:
     assert "fault" not in site.written.getvalue()
 
 
-@pytest.mark.parametrize("lease", [(0, 5), (0, 2), (1, 4), (3, 5)])
-def test_chances_inside_a_lease_are_those_of_all_arrangements(lease: tuple[int, int]) -> None:
+@pytest.mark.parametrize("id_block", [(0, 5), (0, 2), (1, 4), (3, 5)])
+def test_chances_inside_a_id_block_are_those_of_all_arrangements(id_block: tuple[int, int]) -> None:
     """By brute force (docs/maths/late.md, Theorem L2): given what is outside, the bag, and what was shown before."""
-    first, end = lease
+    first, end = id_block
     slates = ((0, 1), (1, 2), (0, 1), (2, 0))  # the first and the third are the same
     next_ones, said = defaultdict[Any, Counter[Any]](Counter), dict[Any, float]()
     for shown in permutations((0, 0, 1, 2, 3)):
@@ -110,15 +110,20 @@ def test_a_clock_that_is_set_back_tells_nobody_when_somebody_answered(tmp_path: 
         with SqliteStore(tmp_path / f"{answers}.db", wall=lambda wall=wall: wall[0]) as store:  # type: ignore[misc]
             store.add_population("users", b"{}")
             store.add_placement("shop", "users", b"{}")
-            store.publish(store.lead("users", "trainer"), Publication(1, b"{}", 1, 0, None, 99, 0.0, b"", 0))
-            lease = store.lease(1, 5, 5.0, None)
+            store.publish(
+                store.acquire_leadership("users", "trainer"),
+                Publication(1, b"{}", 1, 0, None, 99, 0.0, b"", 0),
+            )
+            id_block = store.reserve_ids(1, 5, 5.0, None)
             wall[0] = 104.0
             if answers:
                 store.put([AnswerRow(1, 2, b"said")])
                 store.erase(1, [3])
                 assert [row.at for row in store.answers(1, 0, 5)] == [104.0]
             wall[0] = 90.0
-            result.append((lease, store.lease(1, 5, 5.0, None), store.now(), store.beat("front")))
+            result.append(
+                (id_block, store.reserve_ids(1, 5, 5.0, None), store.now(), store.heartbeat("front"))
+            )
     assert result[0] == result[1]
 
 
@@ -131,15 +136,15 @@ def test_a_store_that_was_put_back_counts_nobody_again(tmp_path: Path) -> None:
     world.store.close()
     copy = (tmp_path / "store.db").read_bytes()
     with world.opened() as store:
-        lease = store.lease(1, 1, 5.0, None)
-        assert lease is not None
-        (counted,) = store.put([], [VisitRow(1, b"h" * 16, 1, lease.first)])
+        id_block = store.reserve_ids(1, 1, 5.0, None)
+        assert id_block is not None
+        (counted,) = store.put([], [UserRound(1, b"h" * 16, 1, id_block.first)])
         assert counted.counts
         world.trainer(store).step()
-        world.time += 2 * BEAT
+        world.time += 2 * HEARTBEAT_EVERY
         world.trainer(store).step()
     (tmp_path / "store.db").write_bytes(copy)
-    with world.opened() as store, pytest.raises(LedgerDamaged, match="put back from a copy"):
+    with world.opened() as store, pytest.raises(LedgerDamaged, match="restored from a copy"):
         world.trainer(store)
 
 

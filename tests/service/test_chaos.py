@@ -27,7 +27,7 @@ def test_nor_where_processes_of_the_database_are_killed(tmp_path: Path, postgres
     more, database = 'trainer_keys = "store"', Database(postgres_server)
     result, killed = played(tmp_path, KILLS, 60_000, pause=2.5, deadline=3.0, more=more, database=database)
     check(result, killed)
-    assert result.epochs > 2
+    assert result.fencing_tokens > 2
 
 
 def check(found: Verdict, killed: Counter[str]) -> None:

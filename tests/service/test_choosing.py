@@ -151,8 +151,9 @@ def test_a_caps_exhausted_draw_ends_and_leaves_slots_empty() -> None:
         assert sorted(backfill.drawn(lists, 3))[:2] == [-1, -1]
 
 
-def test_chances_are_those_of_a_uniform_order_given_the_lease() -> None:
-    """By listing: all orders of a block, and of each the lease; given its bag and the order so far, what comes next."""
+def test_chances_are_those_of_a_uniform_order_given_the_id_block() -> None:
+    """By listing: all orders of a block, and of each the ID block; given its bag and the order so far, what
+    comes next."""
     slates, first, end = ((0, 1), (1, 2), (0, 1)), 11, 15
     deck = (0, 0, 1, 2, 1)  # rows 0 and 2 show the same
     same = {0: 0, 1: 1, 2: 0}

@@ -16,7 +16,7 @@ import pytest
 from starlette.applications import Starlette
 
 from diminuendo.service.dashboard import FILES, dashboard_routes
-from diminuendo.service.records import HeardNote, PlacementSpec
+from diminuendo.service.records import NoisyCount, PlacementSpec
 from tests.service.fake_store import HOSTILE, FakeStore, tea_shop
 from tests.service.site import KEYS as ROLE_KEYS
 from tests.service.site import Site, block, spec
@@ -119,7 +119,7 @@ def test_hostile_placements_and_populations_have_pages(tmp_path: Path) -> None:
     store._populations["a/../b?<i>"] = b"{}"
     spec = PlacementSpec("a/../b?<i>", ("x", "\u202ey\x00"), 1, "full", None)
     number = store.placement("p/<b>#", spec)
-    store.menu(number, kind="one", slots=1, first=0, end=None, filler=(1,), slates=((1,),))
+    store.menu(number, kind="one", slots=1, first=0, end=None, fallback=(1,), slates=((1,),))
     store.event(number, "items", {"retire": ["<u>"], "why": ["<s>"]}, "<q>")
     visitor = Visitor(store)
     assert '<a href="/placements/p%2F%3Cb%3E%23">p/&lt;b&gt;#</a>' in visitor.get("/").text
@@ -174,16 +174,23 @@ def test_numbers_on_the_overview_follow_the_store(tmp_path: Path) -> None:
     assert "No placement yet" in visitor.get("/").text
     number = store.placement("page", PAGE)
     assert "the trainer is creating the learner" in visitor.get("/").text
-    store.menu(number, kind="random", slots=1, first=0, end=1_234, filler=(0,))
+    store.menu(number, kind="random", slots=1, first=0, end=1_234, fallback=(0,))
     assert "the first comes after about 1,234 users" in visitor.get("/").text
     store.hand_out(number, 77_777)
     assert "77,777" in visitor.get("/").text
-    store.beat("placement page", "waits, and is tried again")
+    store.heartbeat("placement page", "waits, and is tried again")
     assert "The trainer failed here and retries" in visitor.get("/").text
 
 
 PAGE = PlacementSpec("all", ("a", "b"), 1, "full", None)
-MENU: dict[str, Any] = {"kind": "one", "slots": 1, "first": 0, "end": None, "filler": (0,), "slates": ((0,),)}
+MENU: dict[str, Any] = {
+    "kind": "one",
+    "slots": 1,
+    "first": 0,
+    "end": None,
+    "fallback": (0,),
+    "slates": ((0,),),
+}
 
 
 def test_published_notes_are_shown(tmp_path: Path) -> None:
@@ -202,7 +209,7 @@ def test_published_notes_are_shown(tmp_path: Path) -> None:
             number,
             **MENU | {"first": first},
             remembers_from=7_500,
-            heard=HeardNote(-3.0, 2500, 11.0),
+            response_count=NoisyCount(-3.0, 2500, 11.0),
             signal="no signal",
         )
     page = visitor.get("/placements/page").text
@@ -210,7 +217,7 @@ def test_published_notes_are_shown(tmp_path: Path) -> None:
     assert "of the first 2,500 impressions, ± 22" in page
     assert "no feedback in time" in page
     assert "no signal" in visitor.get("/").text
-    store.menu(number, **MENU, heard=HeardNote(1234.4, 2500, 11.0))
+    store.menu(number, **MENU, response_count=NoisyCount(1234.4, 2500, 11.0))
     assert "1,234" in visitor.get("/placements/page").text
 
 

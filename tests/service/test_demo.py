@@ -23,7 +23,7 @@ from pathlib import Path
 from diminuendo.service.start import run_demo
 run_demo(Path(sys.argv[1]), 0, lambda line: print(line, flush=True), int(sys.argv[2]))
 """
-HEALTHY = {"started", "menu", "signal", "led", "let go", "stopped"}
+HEALTHY = {"started", "menu", "signal", "acquired", "released", "stopped"}
 """Events of a healthy run."""
 
 

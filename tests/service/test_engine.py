@@ -34,7 +34,7 @@ def published(
 
 
 def menus(world: World) -> list[bytes]:
-    """What users see; keys that answers are sealed to are drawn anew each time."""
+    """What users see; keys that answers are encrypted to are drawn anew each time."""
     return [
         row.body.split(b'"seal"')[0] for number in sorted(world.front) for row in world.store.menus(number)
     ]

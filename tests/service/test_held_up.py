@@ -38,7 +38,7 @@ class HeldUp:
         """Whether it is still to happen."""
         return self.meanwhile is not None
 
-    def reached(self, point: str) -> None:
+    def __call__(self, point: str) -> None:
         if point == self.point and (meanwhile := self.meanwhile) is not None:
             self.meanwhile = None
             meanwhile()
@@ -46,7 +46,7 @@ class HeldUp:
 
 def test_a_menu_does_not_take_effect_when_it_is_ready(tmp_path: Path) -> None:
     """Held up longer than its allowance, once its time was decided, it takes effect at the next tick; counted."""
-    world, marks = World(tmp_path, place=KINDS["totals"]), HeldUp("sealed")
+    world, marks = World(tmp_path, place=KINDS["totals"]), HeldUp("encrypted")
     trainer = world.trainer(world.store, marks)
     world.play(8, trainer.step)
     before = world.menu().version
@@ -60,31 +60,31 @@ def test_a_menu_does_not_take_effect_when_it_is_ready(tmp_path: Path) -> None:
     row = world.store.menus(1, before)[0]
     assert row.effective_at >= world.time
     assert row.effective_at % TICK == 0
-    assert trainer.placements[1].overruns >= 1
+    assert trainer.placements[1].missed_deadlines >= 1
 
 
 def test_a_key_is_kept_as_long_as_front_ends_may_have_used_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Held up before it publishes: until then users answer to the key of before, to rounds that are leased then."""
+    """Held up before it publishes: until then users answer to the key of before, to rounds that are reserved then."""
     result = learned(monkeypatch)
     world = World(tmp_path, place=spec("slate-totals", "bandit", deadline=50.0))
-    marks, front = HeldUp("sealed"), world.front[1]
+    marks, front = HeldUp("encrypted"), world.front[1]
     trainer = world.trainer(world.store, marks)
     trainer.step()
     world.front.clear()
     front.look()
     world.time += 4_000.0
-    first = world.store.lease(1, 4, TICK, None)  # and so it is time for another snapshot
+    first = world.store.reserve_ids(1, 4, TICK, None)  # and so it is time for another snapshot
 
     def meanwhile() -> None:
         world.time += 100.0
-        lease = world.store.lease(1, 4, TICK, None)
+        id_block = world.store.reserve_ids(1, 4, TICK, None)
         assert first is not None
-        assert lease is not None
-        assert lease.first == first.end
-        front.show(lease)
-        rows = [AnswerRow(1, number, front.sealed(said)) for _, number, said in front.delay]
+        assert id_block is not None
+        assert id_block.first == first.end
+        front.show(id_block)
+        rows = [AnswerRow(1, number, front.encrypted(said)) for _, number, said in front.delay]
         assert rows
         world.store.put(rows)
 
@@ -111,7 +111,7 @@ def test_whoever_is_superseded_takes_no_note_back(tmp_path: Path, monkeypatch: p
 
     def asked(self: Placement, *given: Any) -> float:
         if self is one.placements.get(1):
-            held.reached("to be noted")
+            held("to be noted")
         return planned(self, *given)
 
     monkeypatch.setattr(Placement, "_planned", asked)
@@ -126,7 +126,7 @@ def test_whoever_is_superseded_takes_no_note_back(tmp_path: Path, monkeypatch: p
     for _ in range(60):
         if held.meanwhile is not None:
             world.play(1, one.step)
-    assert not one.led, "whoever was superseded lets go"
+    assert not one.held, "whoever was superseded lets go"
     assert Keys(tmp_path / "keys").noted("users") == heads[0]
     assert heads[0] == world.menu().head
 
@@ -154,7 +154,7 @@ def test_a_ledger_that_lacks_what_a_later_epoch_noted_is_refused(tmp_path: Path)
 def test_a_front_end_that_was_held_up_looks_again_before_it_seals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The key that it knows may be gone: what is sealed to it would be acknowledged, and never be read."""
+    """The key that it knows may be gone: what is encrypted to it would be acknowledged, and never be read."""
     assert front_placement.FRESH <= STALE / 2
     world, now = World(tmp_path, place=KINDS["totals"]), [0.0]
     world.play(8, world.trainer(world.store).step)

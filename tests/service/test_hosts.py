@@ -1,7 +1,7 @@
 """Several hosts whose network is cut silently while users come: PostgreSQL on one, machines of a site on the others.
 
-Nobody is told of a cut: packets go nowhere. The machine that is cut off shows fillers and acknowledges nothing; a
-trainer of the other one leads; once healed, all that was acknowledged in time was counted, once.
+Nobody is told of a cut: packets go nowhere. The machine that is cut off shows fallback slates and acknowledges
+nothing; a trainer of the other one leads; once healed, all that was acknowledged in time was counted, once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.keys import new_access_key, read_keys
 from diminuendo.service.site import read_site
 from diminuendo.service.store import Store, open_store
-from diminuendo.service.store.led import Led
+from diminuendo.service.store.fencing import FencedWrite
 from diminuendo.service.store.postgres import PostgresStore
 from diminuendo.service.store.postgres.server import TIMEOUT, WATCHED, Db, WatchfulLoop
 from tests.kit import postgres
@@ -112,7 +112,7 @@ def test_whoever_is_cut_off_in_the_midst_of_a_transaction_holds_nobody_up_for_lo
         ben = on(made, "ben", opened).result(60)
         ending.callback(ben.close)
         ending.callback(anna.close)
-        epoch, there = begun(anna), threading.Event()
+        fencing_token, there = begun(anna), threading.Event()
 
         async def slowly() -> AsyncIterator[tuple[Any, ...]]:
             yield "x", 0.0, ""
@@ -121,20 +121,22 @@ def test_whoever_is_cut_off_in_the_midst_of_a_transaction_holds_nobody_up_for_lo
 
         async def hold(db: Db) -> None:
             if doing == "copying":  # to the server this is not idle
-                await db.copy_records_to_table("beats", records=slowly(), schema_name="diminuendo")
+                await db.copy_records_to_table("heartbeats", records=slowly(), schema_name="diminuendo")
             else:
                 there.set()
                 await asyncio.sleep(CUT)
                 await db.execute("SELECT 1")
 
-        held = on(made, "anna", lambda: anna._server.writing(hold, Led("users", epoch)))
+        held = on(made, "anna", lambda: anna._server.writing(hold, FencedWrite("users", fencing_token)))
         assert there.wait(10)
         time.sleep(0.5)  # what it sent has arrived
         made.cut("anna")
         began = time.monotonic()
-        leading = on(made, "ben", lambda: until_it_goes(lambda: ben.lead("users", "ben", epoch)))
+        leading = on(
+            made, "ben", lambda: until_it_goes(lambda: ben.acquire_leadership("users", "ben", fencing_token))
+        )
         storing = on(made, "anna", lambda: anna.put(answered(1)))
-        assert leading.result(TAKEOVER) > epoch
+        assert leading.result(TAKEOVER) > fencing_token
         took = time.monotonic() - began
         assert took < 2 * TIMEOUT
         with pytest.raises(StoreUnavailable):
@@ -273,7 +275,9 @@ def cut_off(machines: Machines, cut: Callable[[str], None], heal: Callable[[str]
     healed = time.monotonic()
     wait_for(60.0, lambda: "taken" if taken(machines, lost, healed) else "")  # answers are taken again
     now = store.leaders()["everybody"]
-    assert (now.name.split("-")[1], now.epoch > before.epoch) == (other, True), "who led lets go"
+    assert (now.name.split("-")[1], now.fencing_token > before.fencing_token) == (other, True), (
+        "who led lets go"
+    )
 
 
 def longest(asked: list[Asked]) -> float:

@@ -58,7 +58,7 @@ def test_a_record_in_order_has_no_fault(record: Record) -> None:
     result = judged(record)
     assert result.faults == []
     assert (result.in_time, result.delay, result.unknown) == (BLOCKS * ANSWERED, BLOCKS, BLOCKS)
-    assert (result.decisions, result.fillers, result.releases, result.epochs) == (
+    assert (result.decisions, result.fallbacks, result.releases, result.fencing_tokens) == (
         BLOCKS * BLOCK,
         0,
         BLOCKS,
@@ -167,7 +167,7 @@ def write_without_leading(record: Record) -> None:
 
 
 def write_of_an_old_epoch(record: Record) -> None:
-    record.writes[-1] = record.writes[-1]._replace(epoch=0)
+    record.writes[-1] = record.writes[-1]._replace(fencing_token=0)
 
 
 def write_over(record: Record) -> None:
@@ -194,7 +194,7 @@ FAULTS: dict[Callable[[Record], None], str] = {
     leave_a_version_out: "a version of a menu is missing",
     show_an_old_menu: "round 300 was shown by menu 1, after round 299 by menu 3",
     write_without_leading: "menu 3 was written by trainer_1, while trainer_0 led",
-    write_of_an_old_epoch: "menu 3 is of epoch 0, after one of epoch 1",
+    write_of_an_old_epoch: "menu 3 is of fencing token 0, after one of fencing token 1",
     write_over: "release home.0.0 was written 2 times",
 }
 
@@ -207,16 +207,16 @@ def test_a_record_with_a_fault_is_not_let_through(record: Record, plant: Callabl
 
 
 def test_a_database_notes_who_publishes_and_who_leads(postgres_server: Server) -> None:
-    """With the right epoch, which the database takes it for; and as another role."""
+    """With the right fencing token, which the database takes it for; and as another role."""
     database = Database(postgres_server)
     with open_store(database.address()) as store:
         store.add_population(POPULATION, b"{}")
         number = store.add_placement("home", POPULATION, b"{}")
         database.watch()
         with open_store(database.address(role(0))) as leads, open_store(database.address(role(1))) as other:
-            epoch = leads.lead(POPULATION, "trainer-vm-0")
-            leads.publish(epoch, replace(FIRST_MENU, placement=number))
+            fencing_token = leads.acquire_leadership(POPULATION, "trainer-vm-0")
+            leads.publish(fencing_token, replace(FIRST_MENU, placement=number))
             assert [(each.who, each.leader) for each in database.writes()] == [(role(0), role(0))]
-            other.publish(epoch, replace(FIRST_MENU, placement=number, version=2))
+            other.publish(fencing_token, replace(FIRST_MENU, placement=number, version=2))
     said = "menu 2 was written by trainer_1, while trainer_0 led"
     assert said in judged(Record(writes=database.writes())).faults

@@ -34,7 +34,7 @@ class NoRounds:
     """Whoever is outside of the sample takes no round, and waits for none."""
 
     def current(self) -> NoReturn:
-        raise AssertionError("a lease was looked at")
+        raise AssertionError("an ID block was looked at")
 
     wait = current
 
@@ -43,8 +43,8 @@ def place_with(menu: PublicMenu | None, sample: int = 10**15) -> Any:
     known = spec("overlap-greedy", "full", sample=sample)
     chooser = None if menu is None else Chooser(menu, ITEMS, known.hidden, sample > 1)
     return SimpleNamespace(
-        number=1, spec=known, rounds=NoRounds(), filler=lambda: chooser, decisions=0, fillers=0, outside=0,
-        ready=True, fresh=True, sealed=lambda said: said,
+        number=1, spec=known, rounds=NoRounds(), fallback=lambda: chooser, decisions=0, fallbacks=0, outside=0,
+        ready=True, fresh=True, encrypted=lambda said: said,
     )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def test_outside_the_menu_is_shown_without_a_round_a_visit_or_a_row(
     assert (shown.round, shown.counts) == (NO_ROUND, False)
     assert shown.slate == slate or (slate is None and len(set(shown.slate)) == 2)
     assert decision.propensity == chance
-    assert (place.decisions, place.fillers, place.outside) == (1, 0, 1)
+    assert (place.decisions, place.fallbacks, place.outside) == (1, 0, 1)
     (row,) = front.row(place, Said(shown, ratings={0: 1.0}), 0.0)
     assert row.placement == NO_PLACEMENT, "her answer is not stored"
 

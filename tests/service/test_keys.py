@@ -1,4 +1,4 @@
-"""Keys of the trainer: what is sealed to them is read with them alone, and gone when they are."""
+"""Keys of the trainer: what is encrypted to them is read with them alone, and gone when they are."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def test_what_is_sealed_is_read_by_the_next_process_too(tmp_path: Path) -> None:
     keys = Keys(tmp_path / "keys")
     key = keys.new(7)
     front = sealer(key)
-    sealed = [front.seal(b"a"), front.seal(b"a")]
-    assert sealed[0] != sealed[1]
+    encrypted = [front.seal(b"a"), front.seal(b"a")]
+    assert encrypted[0] != encrypted[1]
     for each in (keys, Keys(tmp_path / "keys")):
-        assert [each.open(7, said) for said in sealed] == [b"a", b"a"]
+        assert [each.open(7, said) for said in encrypted] == [b"a", b"a"]
     assert (tmp_path / "keys").stat().st_mode & 0o777 == 0o700
     assert [path.stat().st_mode & 0o777 for path in (tmp_path / "keys").iterdir()] == [0o600]
 
@@ -35,20 +35,21 @@ def test_what_is_sealed_is_read_by_the_next_process_too(tmp_path: Path) -> None:
 def test_nothing_else_is_read_and_nothing_is_raised(tmp_path: Path) -> None:
     keys = Keys(tmp_path)
     key, other = keys.new(1), keys.new(2)
-    sealed = sealer(key).seal(b"what she said")
+    encrypted = sealer(key).seal(b"what she said")
     for hostile in (
-        b"", sealed[:10], sealed[:FRONT], sealed[:-1], sealed + b"x", bytes(len(sealed)), sealer(other).seal(b"x"),
-        sealed[:FRONT] + bytes([sealed[FRONT] ^ 1]) + sealed[FRONT + 1 :],
+        b"", encrypted[:10], encrypted[:FRONT], encrypted[:-1], encrypted + b"x", bytes(len(encrypted)),
+        sealer(other).seal(b"x"),
+        encrypted[:FRONT] + bytes([encrypted[FRONT] ^ 1]) + encrypted[FRONT + 1 :],
     ):  # fmt: skip
         assert keys.open(1, hostile) is None
-    assert keys.open(2, sealed) is None
-    assert keys.open(1, sealed) == b"what she said"
+    assert keys.open(2, encrypted) is None
+    assert keys.open(1, encrypted) == b"what she said"
 
 
 def test_a_key_that_was_thrown_away_opens_nothing(tmp_path: Path) -> None:
     keys = Keys(tmp_path)
     key = keys.new(1)
-    said, snapshot = sealer(key).seal(b"a"), keys.seal_snapshot(1, key, b"all")
+    said, snapshot = sealer(key).seal(b"a"), keys.encrypt_snapshot(1, key, b"all")
     assert keys.open(1, said) == b"a"
     assert keys.open_snapshot(1, snapshot) == b"all"
     assert keys.of(1) == {key.number}
@@ -60,7 +61,7 @@ def test_a_key_that_was_thrown_away_opens_nothing(tmp_path: Path) -> None:
         keys.open_snapshot(1, snapshot)
 
 
-# Keys whose secret halves are in the store.
+# Keys whose private keys are in the store.
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 
 def kept_in(store: SqliteStore, folder: Path) -> tuple[Keys, StoreKeys]:
-    private_keys = StoreKeys(store, store.leaders()["users"].epoch, read_masters(folder))
+    private_keys = StoreKeys(store, store.leaders()["users"].fencing_token, read_masters(folder))
     return Keys(folder, private_keys), private_keys
 
 
@@ -83,7 +84,7 @@ def test_private_keys_in_the_store_are_opened_on_any_machine_that_has_the_master
     make_master(stranger)
     keys, _ = kept_in(store, here)
     key = keys.new(1)
-    said, snapshot = sealer(key).seal(b"a"), keys.seal_snapshot(1, key, b"all")
+    said, snapshot = sealer(key).seal(b"a"), keys.encrypt_snapshot(1, key, b"all")
     assert [path.name for path in here.iterdir()] == ["master.key"]
     assert (here / "master.key").stat().st_mode & 0o077 == 0
     there.mkdir()
@@ -108,7 +109,7 @@ def test_a_sealed_half_opens_nothing_in_another_row(store: SqliteStore, tmp_path
     keys, private_keys = kept_in(store, tmp_path)
     one, two = keys.new(1).number, keys.new(1).number
     before = private_keys.get(1, two)
-    store.keep_key(store.leaders()["users"].epoch, 1, two, store.kept_keys(1)[one])
+    store.add_key(store.leaders()["users"].fencing_token, 1, two, store.keys_of(1)[one])
     with pytest.raises(Exception, match="ecrypt"):
         private_keys.get(1, two)
     assert private_keys.get(1, one) != before
@@ -135,7 +136,7 @@ def test_who_leads_next_seals_with_the_newest_master_key_and_takes_the_folder_al
     assert folder.numbers(1) == set()
     private_keys.take_over(1, folder)
     assert keys.of(1) == {in_folder.number, in_store.number}
-    store.lead("users", "another")
+    store.acquire_leadership("users", "another")
     with pytest.raises(Superseded):
         keys.new(1)
     with pytest.raises(Superseded):

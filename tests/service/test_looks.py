@@ -17,7 +17,7 @@ from tests.service.site import Site, block, spec
 AT_REST = Counter({"now": 1, "published": 1, "placements": 1})
 
 
-class Counted:
+class Counting:
     """A store that counts what it is asked."""
 
     def __init__(self, store: Any) -> None:
@@ -47,7 +47,7 @@ def versions(site: Site) -> dict[str, int]:
 
 @pytest.mark.parametrize("many", [1, 40])
 def test_what_a_front_end_asks_at_rest_does_not_grow_with_placements(many: int, tmp_path: Path) -> None:
-    store = Counted(SqliteStore(tmp_path / "site.db"))
+    store: Any = Counting(SqliteStore(tmp_path / "site.db"))
     site = Site(tmp_path, store, **{f"place{number}": spec("click") for number in range(many)})
     for name in site.numbers:
         site.publish(name, block(0, 90))
@@ -72,7 +72,7 @@ def test_what_a_front_end_asks_at_rest_does_not_grow_with_placements(many: int, 
 
 
 def test_a_menu_that_could_not_be_read_is_read_the_next_time(tmp_path: Path) -> None:
-    store = Counted(SqliteStore(tmp_path / "site.db"))
+    store: Any = Counting(SqliteStore(tmp_path / "site.db"))
     site = Site(tmp_path, store, one=spec("click"), two=spec("click"))
 
     async def work() -> None:
@@ -97,7 +97,7 @@ def test_a_menu_that_could_not_be_read_is_read_the_next_time(tmp_path: Path) -> 
 
 def test_a_placement_that_is_made_in_the_midst_of_a_look_is_found_with_its_menu(tmp_path: Path) -> None:
     """Whatever is told of between two questions is not lost."""
-    store = Counted(SqliteStore(tmp_path / "site.db"))
+    store: Any = Counting(SqliteStore(tmp_path / "site.db"))
     site = Site(tmp_path, store, one=spec("click"))
     site.publish("one", block(0, 90))
     asked, made = store.store.published, threading.Event()

@@ -62,7 +62,7 @@ def paused(site: Playing) -> Child:
         assert child.process is not None
         child.process.send_signal(signal.SIGSTOP)
         try:
-            site.store.beat("somebody")
+            site.store.heartbeat("somebody")
             return child
         except StoreUnavailable:
             child.process.send_signal(signal.SIGCONT)
@@ -86,7 +86,7 @@ def test_a_leader_that_is_stopped_is_superseded_and_wakes_up_harmless(tmp_path: 
         time.sleep(5.0)
         assert child.process.poll() is None, "it goes on, and leads nothing"
         now = site.store.leaders()["everybody"]
-        assert (now.name, now.epoch > before.epoch) == (name, True)
+        assert (now.name, now.fencing_token > before.fencing_token) == (name, True)
         check(finished(site))
 
 

@@ -17,7 +17,7 @@ from diminuendo.errors import InvalidInput, StoreUnavailable
 from diminuendo.privacy import Ledger
 from diminuendo.privacy.events import Gaussian
 from diminuendo.service.records import Report
-from diminuendo.service.store import Counted, VisitRow, open_store
+from diminuendo.service.store import QuotaResult, UserRound, open_store
 from diminuendo.service.store.postgres import server
 from diminuendo.service.store.postgres.functions import STEPS
 from diminuendo.service.store.postgres.rights import CALLED, READ
@@ -63,50 +63,56 @@ def test_every_table_is_public_within_or_private(roles: Roles) -> None:
 
 def test_what_front_ends_do_their_role_may(roles: Roles) -> None:
     with open_store(roles.address("owner")) as owner, open_store(roles.address("a_front")) as front:
-        epoch = begun(owner)
+        fencing_token = begun(owner)
         assert placement(front, "other") == 2
         front.add_population("others", b"{}")
-        lease = front.lease(1, 5, 1.0, None)
-        assert lease is not None
-        front.lease(1, 5, 1.0, Report(0, 5))
-        visits = [VisitRow(1, ANNA, 1, 0), VisitRow(1, ANNA, 1, 1)]
-        assert front.put(answered(0, 1, 2), visits) == [Counted(True, 0), Counted(False, 1)]
+        id_block = front.reserve_ids(1, 5, 1.0, None)
+        assert id_block is not None
+        front.reserve_ids(1, 5, 1.0, Report(0, 5))
+        user_rounds = [UserRound(1, ANNA, 1, 0), UserRound(1, ANNA, 1, 1)]
+        assert front.put(answered(0, 1, 2), user_rounds) == [QuotaResult(True, 0), QuotaResult(False, 1)]
         assert front.put(answered(0)) == []
         front.erase_user(1, ANNA)
         assert said(owner) == {2: b"said 2"}
         assert front.add_event(1, "items", b"{}", "me") > 0
         assert front.remember_request("k", b"1", b"2") == (b"1", b"2")
         front.end_request("k", b"3")
-        assert front.beat("front-0") <= front.now()
-        Ledger.on(owner.books("users", epoch), BUDGET).charge(Gaussian(1e-3), "something")
+        assert front.heartbeat("front-0") <= front.now()
+        Ledger.on(owner.books("users", fencing_token), BUDGET).charge(Gaussian(1e-3), "something")
         assert front.ledger("users") == []  # no menu shows it yet
-        owner.publish(epoch, replace(FIRST_MENU, version=2))
+        owner.publish(fencing_token, replace(FIRST_MENU, version=2))
         assert len(Ledger.on(front.books("users", None)).charges) == 1
-        for read in (front.menus(1), front.leases(1, 0), front.events(1), front.placements(), front.beats()):
+        for read in (
+            front.menus(1),
+            front.id_blocks(1, 0),
+            front.events(1),
+            front.placements(),
+            front.heartbeats(),
+        ):
             assert read
         assert front.leaders()
 
 
 def test_what_trainers_do_their_role_may(roles: Roles) -> None:
     with open_store(roles.address("a_trainer")) as trainer:
-        epoch = begun(trainer)
+        fencing_token = begun(trainer)
         trainer.put(answered(1, 2, 3))
         assert said(trainer) == {number: b"said %d" % number for number in (1, 2, 3)}
-        trainer.keep_key(epoch, 1, 1, b"sealed")
-        trainer.drop_keys(epoch, 1, [1])
-        trainer.stop_leases(epoch, 1)
-        trainer.publish(epoch, replace(FIRST_MENU, version=2, snapshot=b"new", forget_before=2))
+        trainer.add_key(fencing_token, 1, 1, b"encrypted")
+        trainer.drop_keys(fencing_token, 1, [1])
+        trainer.stop_id_blocks(fencing_token, 1)
+        trainer.publish(fencing_token, replace(FIRST_MENU, version=2, snapshot=b"new", gc_low_water_mark=2))
         assert trainer.snapshot(1) == b"new"
-        trainer.allow(epoch, 1, 50, 0.0)
-        Ledger.on(trainer.books("users", epoch), BUDGET).charge(Gaussian(1e-3), "something")
-        trainer.beat("trainer")
+        trainer.allow(fencing_token, 1, 50, 0.0)
+        Ledger.on(trainer.books("users", fencing_token), BUDGET).charge(Gaussian(1e-3), "something")
+        trainer.heartbeat("trainer")
     assert roles.refused("a_trainer", "DROP TABLE diminuendo.ledger")
 
 
 def test_private_tables_are_read_and_written_by_trainers_alone(roles: Roles) -> None:
     with open_store(roles.address("owner")) as store:
         begun(store)
-        store.put(answered(1), [VisitRow(1, ANNA, 1, 1)])
+        store.put(answered(1), [UserRound(1, ANNA, 1, 1)])
     for table in PRIVATE:
         for statement in (
             f"SELECT 1 FROM diminuendo.{table}",
@@ -127,7 +133,7 @@ def test_which_rounds_are_whose_no_function_tells_a_front_end(roles: Roles) -> N
     """Of all functions that it may call, none gives more than one of her rounds, or of rounds that it did not name."""
     with open_store(roles.address("owner")) as store, open_store(roles.address("a_front")) as front:
         begun(store)
-        store.put(answered(3, 4), [VisitRow(1, ANNA, 2, number, b"key %d" % number) for number in (3, 4)])
+        store.put(answered(3, 4), [UserRound(1, ANNA, 2, number, b"key %d" % number) for number in (3, 4)])
         query = (
             "SELECT proname, pg_get_function_result(oid) FROM pg_proc WHERE pronamespace = 'diminuendo'::regnamespace "
             "AND has_function_privilege('a_front', oid, 'EXECUTE')"
@@ -135,19 +141,19 @@ def test_which_rounds_are_whose_no_function_tells_a_front_end(roles: Roles) -> N
         may = dict(roles.server.sql(roles.database, query))
         assert may.keys() == set(CALLED)
         tables = {name for name, result in may.items() if "TABLE" in result or "SETOF" in result}
-        assert tables - {"leases_shown", "ledger_shown", "releases_shown"} == {
-            "lease",
+        assert tables - {"visible_id_blocks", "visible_ledger", "visible_releases"} == {
+            "reserve_ids",
             "put",
             "remember_request",
         }
         assert may["erase_user"] == may["erase"] == "void"
-        assert front.put([], [VisitRow(1, ANNA, 2, 9, b"a guess")]) == [Counted(False, 9)]
+        assert front.put([], [UserRound(1, ANNA, 2, 9, b"a guess")]) == [QuotaResult(False, 9)]
         anna = f"'\\x{ANNA.hex()}'"
         for statement in (
-            "SELECT rounds FROM diminuendo.max_rounds_per_user",
-            f"DELETE FROM diminuendo.max_rounds_per_user WHERE user = {anna}",
-            f"SELECT * FROM diminuendo.max_rounds_per_user WHERE user = {anna} FOR UPDATE",
-            "SELECT round FROM diminuendo.answers WHERE sealed IS NULL",
+            "SELECT rounds FROM diminuendo.user_rounds",
+            f"DELETE FROM diminuendo.user_rounds WHERE user = {anna}",
+            f"SELECT * FROM diminuendo.user_rounds WHERE user = {anna} FOR UPDATE",
+            "SELECT round FROM diminuendo.answers WHERE encrypted IS NULL",
         ):
             assert roles.refused("a_front", statement), statement
         with pytest.raises(asyncpg.UndefinedFunctionError):
@@ -190,7 +196,7 @@ def test_front_ends_change_nothing_that_is_published(roles: Roles) -> None:
 
 def test_front_ends_are_told_of_ledger_and_releases_what_is_shown_by_now(roles: Roles) -> None:
     def shown() -> list[int]:
-        calls = ("leases_shown(1, 0)", "ledger_shown('users', 0)", "releases_shown('users')")
+        calls = ("visible_id_blocks(1, 0)", "visible_ledger('users', 0)", "visible_releases('users')")
         result = (
             roles.server.sql(roles.database, f"SELECT * FROM diminuendo.{call}", user="a_front")
             for call in calls
@@ -198,17 +204,17 @@ def test_front_ends_are_told_of_ledger_and_releases_what_is_shown_by_now(roles: 
         return [len(rows) for rows in result]
 
     with open_store(roles.address("owner")) as owner, open_store(roles.address("a_front")) as front:
-        epoch = begun(owner)
-        owner.lease(1, 5, 1.0, None)
-        with Ledger.on(owner.books("users", epoch), BUDGET) as ledger:
+        fencing_token = begun(owner)
+        owner.reserve_ids(1, 5, 1.0, None)
+        with Ledger.on(owner.books("users", fencing_token), BUDGET) as ledger:
             paid = ledger.buy(Gaussian(1e-3), "sum", "of something")
             paid.once("0", lambda: np.arange(3), SECRET)
         later = owner.now() + 3600
-        owner.publish(epoch, replace(FIRST_MENU, version=2, effective_at=later, forget_before=5))
+        owner.publish(fencing_token, replace(FIRST_MENU, version=2, effective_at=later, gc_low_water_mark=5))
         assert shown() == [1, 0, 0]
         assert front.books("users", None).releases.names() == []
         assert front.ledger("users") == []
-        owner.publish(epoch, replace(FIRST_MENU, version=3, forget_before=5))
+        owner.publish(fencing_token, replace(FIRST_MENU, version=3, gc_low_water_mark=5))
         assert shown() == [0, len(ledger.charges) + 2, 1]
         assert len(front.ledger("users")) == len(ledger.charges) + 2
         books = front.books("users", None)
@@ -221,13 +227,14 @@ def test_front_ends_are_told_of_ledger_and_releases_what_is_shown_by_now(roles: 
 def hidden(roles: Roles) -> Roles:
     """A store with a line and a release that are not shown yet, and front ends who may make functions."""
     with open_store(roles.address("owner")) as owner:
-        epoch = begun(owner)
-        owner.lease(1, 5, 1.0, None)
-        with Ledger.on(owner.books("users", epoch), BUDGET) as ledger:
+        fencing_token = begun(owner)
+        owner.reserve_ids(1, 5, 1.0, None)
+        with Ledger.on(owner.books("users", fencing_token), BUDGET) as ledger:
             ledger.buy(Gaussian(1e-3), "sum", "of something").once("0", lambda: np.arange(3), SECRET)
         later = owner.now() + 3600
         owner.publish(
-            epoch, replace(FIRST_MENU, version=2, effective_at=later, menu=b"planted", forget_before=5)
+            fencing_token,
+            replace(FIRST_MENU, version=2, effective_at=later, menu=b"planted", gc_low_water_mark=5),
         )
     roles.server.sql(roles.database, f"GRANT TEMPORARY ON DATABASE {roles.database} TO a_front", "SELECT 1")
     return roles
@@ -236,9 +243,9 @@ def hidden(roles: Roles) -> Roles:
 @pytest.mark.parametrize(
     ("table", "column", "call"),
     [
-        ("leases", "version", "leases_shown(1, 0)"),
-        ("ledger", "line", "ledger_shown('users', 0)"),
-        ("releases", "body", "releases_shown('users')"),
+        ("id_blocks", "version", "visible_id_blocks(1, 0)"),
+        ("ledger", "line", "visible_ledger('users', 0)"),
+        ("releases", "body", "visible_releases('users')"),
     ],
 )
 def test_nothing_of_a_callers_own_is_run_on_what_is_not_shown(
@@ -248,9 +255,9 @@ def test_nothing_of_a_callers_own_is_run_on_what_is_not_shown(
 
     async def tried() -> tuple[int, list[str], str]:
         """How many rows are shown; on which values a function was run; and what EXPLAIN says."""
-        db, heard = await asyncpg.connect(hidden.address("a_front")), list[str]()
+        db, response_count = await asyncpg.connect(hidden.address("a_front")), list[str]()
         try:
-            db.add_log_listener(lambda _, said: heard.append(said.message))
+            db.add_log_listener(lambda _, said: response_count.append(said.message))
             await db.execute(
                 "CREATE FUNCTION pg_temp.look(x anyelement) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS "
                 "$$ BEGIN RAISE WARNING 'seen %', x; RETURN true; END $$"
@@ -260,14 +267,14 @@ def test_nothing_of_a_callers_own_is_run_on_what_is_not_shown(
             told = await db.fetch(
                 f"EXPLAIN ANALYZE SELECT * FROM diminuendo.{call} WHERE {column} IS NOT NULL"
             )
-            return len(rows), heard, "\n".join(line for (line,) in told)
+            return len(rows), response_count, "\n".join(line for (line,) in told)
         finally:
             await db.close()
 
-    shown, heard, explained = asyncio.run(tried())
+    shown, response_count, explained = asyncio.run(tried())
     ((there,),) = hidden.server.sql(hidden.database, f"SELECT count(*) FROM diminuendo.{table}")
-    assert table == "leases" or shown < there, "something is hidden"
-    assert len(heard) == shown
+    assert table == "id_blocks" or shown < there, "something is hidden"
+    assert len(response_count) == shown
     assert "Removed" not in explained
     if table == "releases":  # a cast of what is hidden would fail, and say what it was
         failing = f"SELECT * FROM diminuendo.{call} WHERE name::integer > 5"
@@ -300,19 +307,19 @@ def test_who_may_connect_holds_nobody_up_by_a_lock_of_its_own(roles: Roles) -> N
         return db
 
     with open_store(roles.address("owner")) as store, asyncio.Runner() as runner:
-        epoch = begun(store)
+        fencing_token = begun(store)
         held = runner.run(hold())
         try:
             began = time.monotonic()
             store.put(answered(1))
-            store.beat("trainer")
-            store.publish(epoch, replace(FIRST_MENU, version=2))
+            store.heartbeat("trainer")
+            store.publish(fencing_token, replace(FIRST_MENU, version=2))
             assert time.monotonic() - began < 3
         finally:
             runner.run(held.close())
     for mode in ("ACCESS SHARE", "ROW EXCLUSIVE", "SHARE", "ACCESS EXCLUSIVE"):
-        assert roles.refused("a_front", "BEGIN", f"LOCK TABLE diminuendo.turns IN {mode} MODE")
-    for call in ("writing", "settle", "tick"):
+        assert roles.refused("a_front", "BEGIN", f"LOCK TABLE diminuendo.writer_lock IN {mode} MODE")
+    for call in ("join_writers", "write_barrier", "advance_clock"):
         assert roles.refused("a_front", f"SELECT diminuendo.{call}()")
 
 
@@ -336,27 +343,27 @@ def test_front_ends_say_that_they_are_well_under_names_of_front_ends_alone(roles
             "front": "",
         }
         for name, note in stopped.items():
-            trainer.beat(name, note)
-        noted = trainer.beats()
+            trainer.heartbeat(name, note)
+        noted = trainer.heartbeats()
         for name in (*stopped, "placement front", "trainer-front-0", " front-0"):
             with pytest.raises(StoreUnavailable, match="role may not"):
-                front.beat(name, "")
+                front.heartbeat(name, "")
         with pytest.raises(StoreUnavailable, match="role may not"):
-            front.beat("front-0", "x" * 10_000)
-        front.beat("front-a-0", "{}")
-        assert {name: each for name, each in trainer.beats().items() if name != "front-a-0"} == noted
+            front.heartbeat("front-0", "x" * 10_000)
+        front.heartbeat("front-a-0", "{}")
+        assert {name: each for name, each in trainer.heartbeats().items() if name != "front-a-0"} == noted
 
 
-def test_what_a_front_end_leases_and_says_of_it_ends_and_can_be_read(roles: Roles) -> None:
+def test_what_a_front_end_id_blocks_and_says_of_it_ends_and_can_be_read(roles: Roles) -> None:
     with open_store(roles.address("owner")) as store, open_store(roles.address("a_front")) as front:
         begun(store)
-        call = "SELECT * FROM diminuendo.lease(1, 5, {}, NULL, NULL)"
+        call = "SELECT * FROM diminuendo.reserve_ids(1, 5, {}, NULL, NULL)"
         for seconds in ("'infinity'", "'nan'", "'-infinity'", "0", "NULL", "60.1", "1e9"):
             with pytest.raises(asyncpg.InvalidParameterValueError):
                 roles.server.sql(roles.database, call.format(seconds), user="a_front")
-        assert store.leases(1, 0) == []
-        assert front.lease(1, 5, 60.0, None) is not None
-        call = "SELECT * FROM diminuendo.lease(1, 0, 1, 0, {})"
+        assert store.id_blocks(1, 0) == []
+        assert front.reserve_ids(1, 5, 60.0, None) is not None
+        call = "SELECT * FROM diminuendo.reserve_ids(1, 0, 1, 0, {})"
         lines = """
             'x'
             ''
@@ -373,21 +380,21 @@ def test_what_a_front_end_leases_and_says_of_it_ends_and_can_be_read(roles: Role
             with pytest.raises(asyncpg.PostgresError) as refused:
                 roles.server.sql(roles.database, call.format(said), user="a_front")
             assert (refused.value.sqlstate or "").startswith("22"), said
-        assert [row.report for row in store.leases(1, 0)] == [None]
+        assert [row.report for row in store.id_blocks(1, 0)] == [None]
         odd = (
             """'{"first":3,"used":7,"silent":[[1,2],[null,99]],"types":[1,null,2,3,4,5,6],"more":{"a":[]}}'"""
         )
         roles.server.sql(roles.database, call.format(odd), user="a_front")
-        assert [row.report for row in store.leases(1, 0)] == [Report(0, 5, (1, 2), (1, 0, 2, 3, 4))]
+        assert [row.report for row in store.id_blocks(1, 0)] == [Report(0, 5, (1, 2), (1, 0, 2, 3, 4))]
 
 
 def test_numbers_and_times_of_what_operators_add_are_the_stores(roles: Roles) -> None:
     with open_store(roles.address("owner")) as store, open_store(roles.address("a_front")) as front:
         begun(store)
         for statement in (
-            "INSERT INTO diminuendo.populations (name, facts) VALUES ('mine', '')",
-            "INSERT INTO diminuendo.placements (name, population, facts, made_at) VALUES ('mine', 'users', '', 'nan')",
-            "INSERT INTO diminuendo.placements (number, name, population, facts, made_at) "
+            "INSERT INTO diminuendo.populations (name, spec) VALUES ('mine', '')",
+            "INSERT INTO diminuendo.placements (name, population, spec, made_at) VALUES ('mine', 'users', '', 'nan')",
+            "INSERT INTO diminuendo.placements (number, name, population, spec, made_at) "
             "VALUES (2, 'mine', 'users', '', 0)",
             "INSERT INTO diminuendo.counters (placement) VALUES (1)",
             "SELECT reply FROM diminuendo.requests",
@@ -420,10 +427,10 @@ def test_roles_that_were_made_before_an_upgrade_have_the_rights_of_the_new_versi
     roles.server.sql(
         roles.database,
         "GRANT SELECT ON ALL TABLES IN SCHEMA diminuendo TO our_front",
-        "REVOKE EXECUTE ON FUNCTION diminuendo.lease FROM our_front",
+        "REVOKE EXECUTE ON FUNCTION diminuendo.reserve_ids FROM our_front",
         f"GRANT TEMPORARY ON DATABASE {roles.database} TO PUBLIC",
-        "INSERT INTO diminuendo.populations (name, facts) VALUES ('users', '')",
-        "INSERT INTO diminuendo.placements (name, population, facts, made_at) VALUES ('first', 'users', '', 5)",
+        "INSERT INTO diminuendo.populations (name, spec) VALUES ('users', '')",
+        "INSERT INTO diminuendo.placements (name, population, spec, made_at) VALUES ('first', 'users', '', 5)",
         "INSERT INTO diminuendo.counters (placement) VALUES (1)",
         "SELECT 1",
     )
@@ -432,19 +439,19 @@ def test_roles_that_were_made_before_an_upgrade_have_the_rights_of_the_new_versi
         open_store(roles.address("a_trainer"))
     open_store(owner).close()
     rights = roles.server.sql(roles.database, RIGHTS)
-    assert ("function lease", "our_front", "EXECUTE") in rights
+    assert ("function reserve_ids", "our_front", "EXECUTE") in rights
     assert ("database", "-", "TEMPORARY") not in rights
     make_roles(owner, "our")
     assert roles.server.sql(roles.database, RIGHTS) == rights
     with open_store(roles.address("a_trainer")) as trainer, open_store(roles.address("a_front")) as front:
-        trainer.publish(trainer.lead("users", "trainer-0"), FIRST_MENU)
-        assert front.lease(1, 5, 1.0, None) is not None
-        front.put(answered(1, 2), [VisitRow(1, ANNA, 1, 1)])
+        trainer.publish(trainer.acquire_leadership("users", "trainer-0"), FIRST_MENU)
+        assert front.reserve_ids(1, 5, 1.0, None) is not None
+        front.put(answered(1, 2), [UserRound(1, ANNA, 1, 1)])
         front.erase_user(1, ANNA)
         assert placement(front, "other") == 2
         assert said(trainer) == {2: b"said 2"}
         assert [row.name for row in front.placements()] == ["first", "other"]
-        assert len(front.leases(1, 0)) == 1
+        assert len(front.id_blocks(1, 0)) == 1
     roles.server.emptied(roles.database, tables=True)
 
 
@@ -468,14 +475,14 @@ def test_who_takes_statistics_from_everybody_takes_nothing_that_is_needed(
     own.server.sql(own.database, statement, "SELECT 1")
     assert all(own.refused("a_front", each) for each in asks)
     with open_store(own.address("a_trainer")) as trainer, open_store(own.address("a_front")) as front:
-        epoch = begun(trainer)
-        assert front.lease(1, 5, 1.0, None) is not None
-        front.put(answered(1), [VisitRow(1, ANNA, 1, 1)])
+        fencing_token = begun(trainer)
+        assert front.reserve_ids(1, 5, 1.0, None) is not None
+        front.put(answered(1), [UserRound(1, ANNA, 1, 1)])
         front.erase_user(1, ANNA)
-        front.beat("front-0")
-        trainer.beat("trainer-0")
-        trainer.publish(epoch, replace(FIRST_MENU, version=2))
-        assert len(front.leases(1, 0)) == 1
+        front.heartbeat("front-0")
+        trainer.heartbeat("trainer-0")
+        trainer.publish(fencing_token, replace(FIRST_MENU, version=2))
+        assert len(front.id_blocks(1, 0)) == 1
     make_roles(own.address("owner"), "our")
 
 

@@ -18,8 +18,8 @@ import pytest
 
 from diminuendo.errors import InvalidInput, StoreUnavailable, Superseded
 from diminuendo.service.records import Report
-from diminuendo.service.store import AnswerRow, Counted, VisitRow, open_store
-from diminuendo.service.store.led import Led
+from diminuendo.service.store import AnswerRow, QuotaResult, UserRound, open_store
+from diminuendo.service.store.fencing import FencedWrite
 from diminuendo.service.store.postgres import PostgresStore, server, shown
 from diminuendo.service.store.postgres.functions import STEPS
 from diminuendo.service.store.postgres.server import Db
@@ -90,11 +90,11 @@ def test_a_role_that_does_not_wait_for_the_disk_is_refused_and_each_write_says_t
                 await db.close()
 
         for call in (
-            "SELECT diminuendo.lease(1, 5, 1.0, NULL, NULL)",
+            "SELECT diminuendo.reserve_ids(1, 5, 1.0, NULL, NULL)",
             "SELECT diminuendo.put('{1}', '{1}', '{x}', '{}', '{}', '{}', '{}', '{}', '{}')",
             "SELECT diminuendo.erase(1, '{1}')",
-            "SELECT diminuendo.beat('me', '')",
-            "SELECT diminuendo.writing()",
+            "SELECT diminuendo.heartbeat('me', '')",
+            "SELECT diminuendo.join_writers()",
         ):
             assert asyncio.run(committed(call)) == "on", call
     finally:
@@ -131,11 +131,14 @@ def test_databases_of_others_are_left_alone(postgres_server: Server, fresh: str)
 @pytest.mark.slow
 def test_stores_are_opened_by_several_at_once(postgres_server: Server, fresh: str) -> None:
     address = postgres_server.address(fresh)
-    program = "import sys; from diminuendo.service.store import open_store; open_store(sys.argv[1]).beat(sys.argv[2])"
+    program = (
+        "import sys; from diminuendo.service.store import open_store; "
+        "open_store(sys.argv[1]).heartbeat(sys.argv[2])"
+    )
     running = [subprocess.Popen([sys.executable, "-c", program, address, str(each)]) for each in range(3)]
     assert [process.wait(timeout=60) for process in running] == [0] * 3  # all at once, where there was none
     with open_store(address) as store:
-        assert set(store.beats()) == set("012")
+        assert set(store.heartbeats()) == set("012")
 
 
 def test_newer_tables_are_refused_and_older_ones_take_the_steps_that_they_lack(
@@ -206,8 +209,8 @@ def test_errors_say_nothing_of_what_was_given(address: str) -> None:
         calls: list[Callable[[], object]] = [
             lambda: store._server.rows("SELECT 'prawns'::integer"),
             lambda: store._server.rows("SELECT $1::bigint", "prawns in aspic"),
-            lambda: store.beat("prawns\0", ""),
-            lambda: store._server.rows("INSERT INTO diminuendo.beats VALUES ('prawns', NULL, '')"),
+            lambda: store.heartbeat("prawns\0", ""),
+            lambda: store._server.rows("INSERT INTO diminuendo.heartbeats VALUES ('prawns', NULL, '')"),
         ]
         for refused in calls:
             with pytest.raises(StoreUnavailable) as error:
@@ -224,7 +227,7 @@ def test_errors_say_nothing_of_what_was_given(address: str) -> None:
 
 def test_a_lost_connection_is_opened_again(postgres_server: Server, database: str, address: str) -> None:
     with open_store(address) as store:
-        epoch = begun(store)
+        fencing_token = begun(store)
         for _ in range(3):
             for pid in backends(postgres_server, database):
                 postgres_server.sql(database, f"SELECT pg_terminate_backend({pid}, 5000)")
@@ -235,21 +238,25 @@ def test_a_lost_connection_is_opened_again(postgres_server: Server, database: st
                 postgres_server.sql(
                     database, f"SELECT pg_terminate_backend({pid})"
                 )  # it may not have ended yet
-            store.publish(epoch, replace(FIRST_MENU, version=version))
+            store.publish(fencing_token, replace(FIRST_MENU, version=version))
 
 
 @pytest.mark.slow
 def test_a_server_that_is_away_is_not_available_and_then_is_again() -> None:
     with postgres.running() as own, open_store(own.address("postgres")) as store:
-        epoch = begun(store)
+        fencing_token = begun(store)
         store.put(answered(1))
         own.stop()
-        for refused in (store.now, lambda: store.put(answered(2)), lambda: store.publish(epoch, FIRST_MENU)):
+        for refused in (
+            store.now,
+            lambda: store.put(answered(2)),
+            lambda: store.publish(fencing_token, FIRST_MENU),
+        ):
             with pytest.raises(StoreUnavailable, match=r"reached|stopped"):
                 refused()
         own.start()
         store.put(answered(2))
-        store.publish(epoch, replace(FIRST_MENU, version=2))
+        store.publish(fencing_token, replace(FIRST_MENU, version=2))
         assert said(store) == {1: b"said 1", 2: b"said 2"}
 
 
@@ -295,7 +302,7 @@ def test_nothing_is_written_before_a_time_that_was_told(address: str) -> None:
             address, "SELECT diminuendo.put('{1}', '{7}', '{x}', '{}', '{}', '{}', '{}', '{}', '{}')"
         )
         times = list[float]()
-        beating = threading.Thread(target=lambda: times.append(another.beat("trainer")))
+        beating = threading.Thread(target=lambda: times.append(another.heartbeat("trainer")))
         beating.start()
         beating.join(0.2)
         assert beating.is_alive(), "it waits for who has asked for the time before"
@@ -311,7 +318,7 @@ def test_what_changed_is_not_told_before_what_has_an_earlier_time(address: str) 
     with open_store(address) as store, open_store(address) as another:
         begun(store)
         since, _ = store.changed(0.0)
-        slow = Holding(address, "SELECT diminuendo.lease(1, 5, 1.0, NULL, NULL)")
+        slow = Holding(address, "SELECT diminuendo.reserve_ids(1, 5, 1.0, NULL, NULL)")
         store.add_placement("other", "users", b"{}")
         result = list[Any]()
         asking = threading.Thread(target=lambda: result.append(another.changed(since)))
@@ -320,7 +327,7 @@ def test_what_changed_is_not_told_before_what_has_an_earlier_time(address: str) 
         slow.end()
         asking.join()
         then, changed = result[0]
-        assert {number: each.leased for number, each in changed.items()} in (
+        assert {number: each.reserved for number, each in changed.items()} in (
             {1: 5, 2: 0},
             {1: 0, 2: 0} | {1: 5},
         )
@@ -330,16 +337,18 @@ def test_what_changed_is_not_told_before_what_has_an_earlier_time(address: str) 
 def test_a_menu_is_not_told_before_one_that_has_an_earlier_time(address: str) -> None:
     """Nobody who asks waits, and nobody who publishes waits for who asks."""
     with open_store(address) as store, open_store(address) as another:
-        epoch = begun(store)
+        fencing_token = begun(store)
         store.add_placement("other", "users", b"{}")
         since, _ = store.published(0.0)
         slow = Holding(
             address,
-            "SELECT diminuendo.writing(); "
-            "INSERT INTO diminuendo.menus (placement, version, first, past, effective_at, body, at) "
-            "SELECT 2, 1, 0, 9, 0, '', diminuendo.tick()",
+            "SELECT diminuendo.join_writers(); "
+            "INSERT INTO diminuendo.menus (placement, version, first, past, effective_at, body, at, "
+            "lines, gc_low_water_mark) SELECT 2, 1, 0, 9, 0, '', diminuendo.advance_clock(), 0, 0",
         )
-        publishing = threading.Thread(target=lambda: store.publish(epoch, replace(FIRST_MENU, version=2)))
+        publishing = threading.Thread(
+            target=lambda: store.publish(fencing_token, replace(FIRST_MENU, version=2))
+        )
         publishing.start()
         publishing.join(0.2)
         assert another.published(since) == (since, {1: 1})
@@ -358,8 +367,8 @@ def test_who_led_before_is_refused_also_in_the_midst_of_something(address: str) 
             await asyncio.get_running_loop().run_in_executor(None, goes_on.wait)
             await db.execute("INSERT INTO diminuendo.ledger VALUES ('users', 0, 'x', 5)")
 
-        writing = threading.Thread(target=lambda: store._server.writing(slowly, Led("users", old)))
-        leading = threading.Thread(target=lambda: another.lead("users", "two"))
+        writing = threading.Thread(target=lambda: store._server.writing(slowly, FencedWrite("users", old)))
+        leading = threading.Thread(target=lambda: another.acquire_leadership("users", "two"))
         writing.start()
         there.wait()
         leading.start()
@@ -404,22 +413,22 @@ def test_who_holds_everything_up_is_sent_away(address: str) -> None:
     with open_store(address) as store:
         begun(store)
         slow = Holding(
-            address, "SET LOCAL idle_in_transaction_session_timeout = '1s'; SELECT diminuendo.writing()"
+            address, "SET LOCAL idle_in_transaction_session_timeout = '1s'; SELECT diminuendo.join_writers()"
         )
         began = time.monotonic()
-        store.beat("trainer")
+        store.heartbeat("trainer")
         assert 0.5 < time.monotonic() - began < 4
         slow.forget()
 
 
 def test_an_answer_that_comes_while_its_round_is_forgotten_is_forgotten(address: str) -> None:
     with open_store(address) as store:
-        epoch = begun(store)
+        fencing_token = begun(store)
         slow = Holding(
             address, "SELECT diminuendo.put('{1}', '{2}', '{x}', '{}', '{}', '{}', '{}', '{}', '{}')"
         )
         publishing = threading.Thread(
-            target=lambda: store.publish(epoch, replace(FIRST_MENU, version=2, forget_before=5))
+            target=lambda: store.publish(fencing_token, replace(FIRST_MENU, version=2, gc_low_water_mark=5))
         )
         publishing.start()
         publishing.join(0.2)
@@ -435,7 +444,7 @@ VISIT = (
 )
 
 
-@pytest.mark.parametrize("statement", [ANSWER, VISIT], ids=["answers", "visits"])
+@pytest.mark.parametrize("statement", [ANSWER, VISIT], ids=["answers", "user_rounds"])
 def test_two_who_write_at_once_wait_for_each_other_and_never_both(
     statement: str, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -444,11 +453,13 @@ def test_two_who_write_at_once_wait_for_each_other_and_never_both(
     with open_store(address) as store:
         begun(store)
         rows = answered(2, 1)
-        visits = [VisitRow(1, bytes([number]) * 16, 1, 50 + number) for number in (2, 1)]
+        user_rounds = [UserRound(1, bytes([number]) * 16, 1, 50 + number) for number in (2, 1)]
         counted = list[Any]()
         first = Holding(address, statement.format(1))
         putting = threading.Thread(
-            target=lambda: counted.append(store.put(rows) if statement == ANSWER else store.put([], visits))
+            target=lambda: counted.append(
+                store.put(rows) if statement == ANSWER else store.put([], user_rounds)
+            )
         )
         putting.start()
         putting.join(0.2)
@@ -457,7 +468,7 @@ def test_two_who_write_at_once_wait_for_each_other_and_never_both(
         first.end()
         putting.join()
         assert waits
-        assert counted == [[] if statement == ANSWER else [Counted(False, 52), Counted(False, 51)]]
+        assert counted == [[] if statement == ANSWER else [QuotaResult(False, 52), QuotaResult(False, 51)]]
 
 
 # Its clock.
@@ -479,24 +490,24 @@ def test_a_clock_that_is_set_back_goes_on_from_where_it_was(postgres_server: Ser
     with open_store(address) as store, open_store(address) as another:
         wall(postgres_server, fresh, 1000.0)
         begun(store)
-        assert store.beat("one") == another.now() == 1000.0
+        assert store.heartbeat("one") == another.now() == 1000.0
         wall(postgres_server, fresh, 1010.0)
         assert store.now() == 1010.0
-        lease = store.lease(1, 1, 2.0, None)
-        assert lease is not None
+        id_block = store.reserve_ids(1, 1, 2.0, None)
+        assert id_block is not None
         wall(postgres_server, fresh, 500.0)
-        assert store.now() == another.now() == 1010.0  # a lease is public
-        assert store.beat("one") == 1010.0
+        assert store.now() == another.now() == 1010.0  # an ID block is public
+        assert store.heartbeat("one") == 1010.0
         wall(postgres_server, fresh, 505.0)
-        assert store.now() == another.now() == another.beat("two") == 1015.0
-        lease = another.lease(1, 1, 2.0, Report(0, 1))
-        assert lease is not None
-        assert (lease.at, lease.expires_at) == (1015.0, 1017.0)
-        assert store.leases(1, 0)[0].reported_at == 1015.0
+        assert store.now() == another.now() == another.heartbeat("two") == 1015.0
+        id_block = another.reserve_ids(1, 1, 2.0, Report(0, 1))
+        assert id_block is not None
+        assert (id_block.at, id_block.expires_at) == (1015.0, 1017.0)
+        assert store.id_blocks(1, 0)[0].reported_at == 1015.0
         wall(postgres_server, fresh, 400.0)
-        assert [each.at for _ in range(2) if (each := store.lease(1, 1, 2.0, None))] == [1015.0, 1015.0]
+        assert [each.at for _ in range(2) if (each := store.reserve_ids(1, 1, 2.0, None))] == [1015.0, 1015.0]
         wall(postgres_server, fresh, 401.0)
-        store.put(answered(2), [VisitRow(1, ANNA, 1, 2)])
+        store.put(answered(2), [UserRound(1, ANNA, 1, 2)])
         assert [row.at for row in store.answers(1, 0, 9)] == [1016.0]
         assert postgres_server.sql(fresh, "SELECT at FROM diminuendo.clock") == [
             (1015.0,)

@@ -27,20 +27,20 @@ from tests.service.site import Site, block, spec
 from tests.service.test_running import SPEC, USER_ID, Shop, until
 
 
-def test_a_decision_without_a_name_asks_the_store_for_nothing_but_leases(
+def test_a_decision_without_a_name_asks_the_store_for_nothing_but_id_blocks(
     tmp_path: Path, postgres_server: Server, database: str
 ) -> None:
     asked = Counter[str]()
 
     class Counting(PostgresStore):
-        def lease(self, *given: Any) -> Any:
-            asked["lease"] += 1
-            return super().lease(*given)
+        def reserve_ids(self, *given: Any) -> Any:
+            asked["reserve_ids"] += 1
+            return super().reserve_ids(*given)
 
-        def put(self, answers: Any, visits: Any = ()) -> Any:
+        def put(self, answers: Any, user_rounds: Any = ()) -> Any:
             asked["answer"] += any(row.placement for row in answers)
-            asked["visit"] += len(visits)
-            return super().put(answers, visits)
+            asked["visit"] += len(user_rounds)
+            return super().put(answers, user_rounds)
 
     home = Site(tmp_path, Counting(postgres_server.address(database)), home=spec("click"))
     home.publish("home", block(0, 9000))
@@ -50,12 +50,14 @@ def test_a_decision_without_a_name_asks_the_store_for_nothing_but_leases(
             body = (await home.ask("POST", "/v1/placements/home/decisions", {"count": 500})).json
             assert len(body["decisions"]) == 500
         place = home.app.front.by_name["home"]
-        assert place.fillers == 0
+        assert place.fallbacks == 0
         assert place.rounds.shown + 500 >= 5000
 
     home.run(work)
     assert asked["answer"] == asked["visit"] == 0
-    assert 10 <= asked["lease"] <= 22, "one for each 500 at most, some ahead, and what became of the last"
+    assert 10 <= asked["reserve_ids"] <= 22, (
+        "one for each 500 at most, some ahead, and what became of the last"
+    )
 
 
 def users(server: Server, database: str, folder: Path) -> str:
@@ -128,7 +130,7 @@ def test_a_running_site_is_moved_and_tokens_that_are_out_are_answered_there(
         assert "ledger" in said.stdout
         assert "answers" not in said.stdout
         assert shop.answer(out[50], **answer).status == 503
-        assert shop.ask("POST", "/v1/placements/home/decisions", {}).status == 201  # a filler, soon
+        assert shop.ask("POST", "/v1/placements/home/decisions", {}).status == 201  # a fallback slate, soon
         shop.close()
     refused = subprocess.run(
         [sys.executable, "-m", "diminuendo", "apply", str(path)], capture_output=True, text=True

@@ -32,7 +32,7 @@ def new(tmp_path: Path) -> tuple[FakeStore, int]:
 
 def one(slate: tuple[int, ...], **more: Any) -> dict[str, Any]:
     """A menu of one slate."""
-    return {"kind": "one", "slots": 2, "end": None, "filler": slate, "slates": (slate,), **more}
+    return {"kind": "one", "slots": 2, "end": None, "fallback": slate, "slates": (slate,), **more}
 
 
 def view_of(public: Public, name: str = "page") -> PlacementView:
@@ -42,7 +42,16 @@ def view_of(public: Public, name: str = "page") -> PlacementView:
 
 def test_nothing_private_can_be_read(shop: FakeStore) -> None:
     reads = {name for name in vars(Reads) if not name.startswith("_")}
-    assert reads == {"now", "populations", "placements", "menus", "leases", "events", "beats", "books"}
+    assert reads == {
+        "now",
+        "populations",
+        "placements",
+        "menus",
+        "id_blocks",
+        "events",
+        "heartbeats",
+        "books",
+    }
     for private in ("answers", "snapshot", "erase_user", "erased"):
         with pytest.raises(Private):
             getattr(shop, private)(1, 0, 9)
@@ -101,7 +110,13 @@ def test_context_ids_are_those_of_learners(tmp_path: Path) -> None:
         "page", PlacementSpec("all", tuple("abcdefghijklmn"), 1, "full", 9, contexts=values)
     )
     store.menu(
-        number, kind="types", slots=1, first=0, end=None, filler=(13,), slates=tuple((t,) for t in range(12))
+        number,
+        kind="types",
+        slots=1,
+        first=0,
+        end=None,
+        fallback=(13,),
+        slates=tuple((t,) for t in range(12)),
     )
     view = view_of(Public(store))
     shown = {segment.contexts: segment.slate for segment in view.segments}
@@ -125,7 +140,7 @@ def test_groups_show_the_most_frequent_slate_of_their_deck(tmp_path: Path) -> No
     number = store.placement("page", spec)
     rows = ((0,), (1,), (2,))
     store.menu(
-        number, kind="groups", slots=1, first=0, end=4, filler=(0,), slates=rows, groups=(0, 1, 1),
+        number, kind="groups", slots=1, first=0, end=4, fallback=(0,), slates=rows, groups=(0, 1, 1),
         decks=((0, 0, 1, 0), (2, 1, 2, 2)),
     )  # fmt: skip
     view = view_of(Public(store))
@@ -166,11 +181,13 @@ def test_a_menu_is_shown_from_its_time_on(new: tuple[FakeStore, int]) -> None:
 
 def test_the_next_menu_waits_for_feedback_and_a_whole_interval(tmp_path: Path) -> None:
     store = FakeStore(tmp_path)
-    spec = PlacementSpec("all", tuple("abcd"), 2, "click", 900, deadline=60.0, allowance=2.0, tick=10.0)
+    spec = PlacementSpec(
+        "all", tuple("abcd"), 2, "click", 900, deadline=60.0, publish_delay=2.0, publish_interval=10.0
+    )
     number = store.placement("page", spec)
     store.clock = 1000.0
     store.menu(
-        number, kind="rounds", slots=2, first=0, end=20, filler=(0, 1), slates=((0, 1),), shown=(0,) * 20
+        number, kind="rounds", slots=2, first=0, end=20, fallback=(0, 1), slates=((0, 1),), shown=(0,) * 20
     )
     public = Public(store)
     store.hand_out(number, 15)
@@ -217,15 +234,15 @@ def test_health_follows_heartbeats(shop: FakeStore) -> None:
 def test_processes_of_the_last_hour_are_listed(tmp_path: Path) -> None:
     store = FakeStore(tmp_path)
     for name in ("trainer-a-0", "trainer-b-0", "front-a-0"):
-        store.beat(name)
+        store.heartbeat(name)
     store.clock += 4000
     assert [one.name for one in Public(store).state().health] == ["trainer-a-0", "front-a-0"], (
         "the last of each kind"
     )
-    store.beat("trainer-b-0")
-    store.beat("trainer-c-0")
+    store.heartbeat("trainer-b-0")
+    store.heartbeat("trainer-c-0")
     store.clock += 5
-    store.beat("population users", "stopped: why")
+    store.heartbeat("population users", "stopped: why")
     result = Public(store).state().health
     assert [(one.name, one.state) for one in result if one.name != "front-a-0"] == [
         ("trainer-b-0", "healthy"), ("trainer-c-0", "healthy"),
@@ -238,7 +255,7 @@ def test_processes_of_the_last_hour_are_listed(tmp_path: Path) -> None:
 def test_a_stopped_population_says_why(shop: FakeStore) -> None:
     public, why = Public(shop), "stopped: <b>a newer menu was seen"
     assert not any(view.stopped for view in public.state().placements)
-    shop.beat("population customers", why)
+    shop.heartbeat("population customers", why)
     try:
         assert public.state().stopped == {"customers": why}
         assert {view.row.population for view in public.state().placements if view.stopped} == {"customers"}
@@ -246,7 +263,7 @@ def test_a_stopped_population_says_why(shop: FakeStore) -> None:
         assert "This population is stopped: &lt;b&gt;a newer" in page
         assert "rolled back" in str(overview(public))
     finally:
-        shop.beat("population customers")
+        shop.heartbeat("population customers")
 
 
 def test_an_empty_store(tmp_path: Path) -> None:

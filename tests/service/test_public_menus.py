@@ -138,8 +138,8 @@ def test_random_slates_say_from_which_items() -> None:
     assert plain.lists.items == tuple(range(N_ITEMS))
     assert ruled.lists is not None
     assert ruled.lists.pinned == (5, -1, -1)
-    assert ruled.filler[0] == 5
-    assert len(set(ruled.filler)) == SLOTS
+    assert ruled.fallback[0] == 5
+    assert len(set(ruled.fallback)) == SLOTS
 
 
 def test_a_filler_is_what_would_be_shown_without_a_round() -> None:
@@ -147,8 +147,8 @@ def test_a_filler_is_what_would_be_shown_without_a_round() -> None:
     policy: Any = learner.policy
     policy._last = policy._last._replace(leading=np.array([2.0, 0.5, 0.01]))
     assert learner.due()
-    assert public_menu(learner, 1).filler == tuple(policy._last.block.slates[2].tolist())
-    assert public_menu(learner, 1).filler == learner.choose(release=False).slate
+    assert public_menu(learner, 1).fallback == tuple(policy._last.block.slates[2].tolist())
+    assert public_menu(learner, 1).fallback == learner.choose(release=False).slate
 
 
 def test_private_contexts_say_no_chance() -> None:

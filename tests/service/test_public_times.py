@@ -7,7 +7,6 @@ import io
 import json
 import math
 import random
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from diminuendo.service import dashboard
 from diminuendo.service.api import create_app
 from diminuendo.service.dashboard.views import Public
 from diminuendo.service.front import front
@@ -23,7 +21,7 @@ from diminuendo.service.front.front import Front
 from diminuendo.service.front.placement import Placement as Shown
 from diminuendo.service.log import Log
 from diminuendo.service.records import PlacementSpec
-from diminuendo.service.store import sqlite
+from diminuendo.service.store import sql
 from diminuendo.service.store.sqlite import SqliteStore
 from diminuendo.service.store.sqlite_file import SqliteFile
 from diminuendo.service.trainer.placement import Placement
@@ -35,13 +33,13 @@ from tests.service.world import ITEMS, KINDS, TICK, World, repeat_noise
 ALLOWANCE, TICKS, RETIRE = 8, 56, 34
 """Ticks that a trainer may take; that are played; and the one at which items retire."""
 EACH = ("", "/menu", "/versions")
-HEARD = msgspec.structs.replace(KINDS["totals"], epsilon=4.0, heard=0.4)
+HEARD = msgspec.structs.replace(KINDS["totals"], epsilon=4.0, response_count=0.4)
 PLACES: dict[str, dict[str, PlacementSpec]] = {
     **{kind: {"place": each} for kind, each in KINDS.items()},
-    "heard": {"place": HEARD},
+    "response_count": {"place": HEARD},
     "unavailable": {"place": msgspec.structs.replace(KINDS["greedy"], per_second=6.0, epsilon=1.0)},
     "two": {
-        "place": msgspec.structs.replace(KINDS["totals"], epsilon=4.0, tick=2 * TICK),
+        "place": msgspec.structs.replace(KINDS["totals"], epsilon=4.0, publish_interval=2 * TICK),
         "other": msgspec.structs.replace(KINDS["greedy"], epsilon=4.0, delta=0.0, learner="epoch-greedy"),
     },
 }
@@ -86,7 +84,7 @@ class Onlooker:
 
 
 def _without_keys(said: str) -> str:
-    """Keys that answers are sealed to, and traces, are drawn anew each time."""
+    """Keys that answers are encrypted to, and traces, are drawn anew each time."""
     for before, after in (('"seal":"', '"'), ("seal='", "'"), ('"trace":"', '"')):
         parts = said.split(before)
         said = before.join([parts[0], *(part.partition(after)[2] for part in parts[1:])])
@@ -101,7 +99,9 @@ def seen(
     event: int = -1,
 ) -> list[dict[str, str]]:
     """What can be seen tick by tick, where the trainer gets to its work at some of them."""
-    slow = {name: msgspec.structs.replace(each, allowance=ALLOWANCE * TICK) for name, each in places.items()}
+    slow = {
+        name: msgspec.structs.replace(each, publish_delay=ALLOWANCE * TICK) for name, each in places.items()
+    }
     world = World(folder, **slow)
     onlooker, result = Onlooker(world), list[dict[str, str]]()
     trainer: Trainer = world.trainer(world.store)
@@ -109,11 +109,11 @@ def seen(
 
     async def work() -> None:
         await onlooker.app.front.start()
-        for tick, works in enumerate(when):
+        for publish_interval, works in enumerate(when):
             world.play(1, lambda works=works: trainer.step() if works else None)  # type: ignore[misc]
-            if tick % 8 == 0:
-                await onlooker.app.front.sing()
-            if tick == RETIRE:
+            if publish_interval % 8 == 0:
+                await onlooker.app.front.store_probe()
+            if publish_interval == RETIRE:
                 world.store.add_event(1, "items", msgspec.json.encode({"retire": ITEMS[:2]}), "me")
             result.append(await onlooker.look())
         await onlooker.app.front.stop()
@@ -122,10 +122,9 @@ def seen(
         """Here somebody else says when it looks."""
 
     patch.setattr(Front, "_again", never)
-    patch.setattr(dashboard._Pages, "_ask", lambda self, view: None)  # plans have a process of their own
     asyncio.run(work())
     assert not trainer.failures
-    assert not any(each.overruns for each in trainer.placements.values())
+    assert not any(each.missed_deadlines for each in trainer.placements.values())
     world.store.close()
     return result
 
@@ -140,15 +139,17 @@ def at_some(ticks: int, seed: int) -> list[bool]:
 
 def apart(one: list[dict[str, str]], other: list[dict[str, str]]) -> str:
     """Where they differ first."""
-    for tick, (here, there) in enumerate(zip(one, other, strict=True)):
+    for publish_interval, (here, there) in enumerate(zip(one, other, strict=True)):
         for page in here:
             if here[page] != there[page]:
                 pairs = zip(here[page].split(), there[page].split(), strict=False)
-                return f"tick {tick}, {page}: {next(pair for pair in pairs if pair[0] != pair[1])}"
+                return (
+                    f"tick {publish_interval}, {page}: {next(pair for pair in pairs if pair[0] != pair[1])}"
+                )
     return ""
 
 
-@pytest.mark.parametrize("kind", mostly_slow(list(PLACES), ["heard"]))
+@pytest.mark.parametrize("kind", mostly_slow(list(PLACES), ["response_count"]))
 def test_nobody_sees_how_much_of_its_allowance_a_release_took(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,38 +167,39 @@ def test_nobody_sees_how_much_of_its_allowance_a_release_took(
 
 
 def lines_are_shown_when_they_are_written(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SqliteFile, "shown", lambda self, population: 2**62)
+    patch.setattr(SqliteFile, "visible_entries", lambda self, population: 2**62)
 
 
 def menus_are_shown_when_they_are_ready(patch: pytest.MonkeyPatch) -> None:
     def at_once(self: Placement, at: float) -> float:
-        return math.ceil(self._store.now() / self.spec.tick) * self.spec.tick
+        return math.ceil(self._store.now() / self.spec.publish_interval) * self.spec.publish_interval
 
     patch.setattr(Placement, "_planned", at_once)
 
 
-def leases_are_gone_with_what_was_published(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sqlite, "IN_EFFECT", sqlite.IN_EFFECT.replace("<= ?", "<= ? + 1e9"))
+def id_blocks_are_gone_with_what_was_published(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sql, "_IN_EFFECT", sql._IN_EFFECT.replace("<= $2", "<= $2 + 1e9"))
 
 
 def front_ends_tell_of_menus_to_come(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Shown, "in_effect", lambda self: self._menus[-1] if self._menus else None)
 
 
-def leases_go_on_until_the_trainer_knows(patch: pytest.MonkeyPatch) -> None:
-    stop = SqliteStore._stop
+def id_blocks_go_on_until_the_trainer_knows(patch: pytest.MonkeyPatch) -> None:
+    execute = SqliteFile.execute
 
-    def by_the_trainer(self: SqliteStore, placement: int) -> None:
-        if "add_event" not in {frame.name for frame in traceback.extract_stack()}:
-            stop(self, placement)
+    def by_the_trainer(self: SqliteFile, statement: str, *values: object) -> int:
+        return 0 if "SET stopped" in statement else execute(self, statement, *values)
 
-    patch.setattr(SqliteStore, "_stop", by_the_trainer)
+    patch.setattr(SqliteFile, "execute", by_the_trainer)
 
 
 def rounds_are_allowed_at_once(patch: pytest.MonkeyPatch) -> None:
     allow = SqliteStore.allow
     patch.setattr(
-        SqliteStore, "allow", lambda self, epoch, number, past, _: allow(self, epoch, number, past, 0.0)
+        SqliteStore,
+        "allow",
+        lambda self, fencing_token, number, past, _: allow(self, fencing_token, number, past, 0.0),
     )
 
 
@@ -214,9 +216,9 @@ def one_placement_after_the_other(patch: pytest.MonkeyPatch) -> None:
 FAULTS: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (lines_are_shown_when_they_are_written, "totals"),
     (menus_are_shown_when_they_are_ready, "totals"),
-    (leases_are_gone_with_what_was_published, "totals"),
+    (id_blocks_are_gone_with_what_was_published, "totals"),
     (front_ends_tell_of_menus_to_come, "totals"),
-    (leases_go_on_until_the_trainer_knows, "totals"),
+    (id_blocks_go_on_until_the_trainer_knows, "totals"),
     (rounds_are_allowed_at_once, "unavailable"),
     (one_placement_after_the_other, "two"),
 ]

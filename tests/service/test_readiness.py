@@ -155,14 +155,14 @@ def test_a_file_that_may_not_grow_is_called_a_full_disk(tmp_path: Path) -> None:
 
         def fill() -> None:
             for number in range(1000):
-                store.beat(f"{number:0900}")
+                store.heartbeat(f"{number:0900}")
 
         with pytest.raises(StoreUnavailable) as error:
             fill()
         assert error.value.why == FULL
         assert error.value.why in str(error.value)
         store._file.rows(f"PRAGMA max_page_count = {10 * pages}")
-        store.beat("there is room")
+        store.heartbeat("there is room")
 
 
 def test_readiness_goes_by_how_long_ago_a_canary_was_stored(
@@ -170,17 +170,17 @@ def test_readiness_goes_by_how_long_ago_a_canary_was_stored(
 ) -> None:
     site, go_on = Site(tmp_path, shop=spec("click")), threading.Event()
     site.publish("shop", block(0, 90))
-    beat = site.store.beat
+    heartbeat = site.store.heartbeat
 
     def hangs(name: str, note: str = "") -> float:
         assert go_on.wait(30)
-        return beat(name, note)
+        return heartbeat(name, note)
 
     async def work() -> None:
         await until_ready(site)
-        monkeypatch.setattr(front_module, "SUNG_WITHIN", 0.2)
+        monkeypatch.setattr(front_module, "PROBED_WITHIN", 0.2)
         with monkeypatch.context() as broken:
-            broken.setattr(site.store, "beat", hangs)
+            broken.setattr(site.store, "heartbeat", hangs)
             await asyncio.sleep(0.3)
             assert (await site.ask("GET", "/readyz", key=None)).json["why"] == reasons.NO_PROBE
             assert await store_away(site) == 1
@@ -188,7 +188,7 @@ def test_readiness_goes_by_how_long_ago_a_canary_was_stored(
             await site.app.front._probe()
             go_on.set()
         assert lines(site.written, "started", "menu")[-1]["why"] == reasons.NO_PROBE
-        monkeypatch.setattr(front_module, "SUNG_WITHIN", 30.0)
+        monkeypatch.setattr(front_module, "PROBED_WITHIN", 30.0)
         await site.app.front._probe()
         await until_ready(site)
 
@@ -215,14 +215,14 @@ def test_what_else_fails_is_one_line_with_its_reason_and_answers_are_none(
             broken.setattr(site.store, "put", away)
             assert (await site.answer(token, click=0)).problem == "unavailable"
             assert lines(site.written) == said
-            broken.setattr(site.store, "lease", away)
+            broken.setattr(site.store, "reserve_ids", away)
             place = front.by_name["shop"]
             while place.rounds.current() is not None:
                 await site.decide("shop")
             for _ in range(3):
                 shown = front.serving.shown((await site.decide("shop"))["token"])[1]
                 assert shown.round == NO_ROUND
-                await asyncio.sleep(0.11)  # then a lease is asked for again
+                await asyncio.sleep(0.11)  # then an ID block is asked for again
             broken.setattr(site.store, "put", hostile)
             logged = lines(site.written)
             for _ in range(3):
@@ -235,7 +235,7 @@ def test_what_else_fails_is_one_line_with_its_reason_and_answers_are_none(
             ("fault", "OverflowError", None),
             ("store away", None, reasons.UNLISTED),
         ]
-        assert "leases.py" in result[0]["where"]
+        assert "id_blocks.py" in result[0]["where"]
         assert "writer.py" in result[1]["where"]
         assert all(each["front"] == "front-0" for each in result)
         assert "ann" not in site.written.getvalue()
@@ -259,7 +259,7 @@ def test_a_trainer_says_why_its_store_is_away_and_when_it_is_back(tmp_path: Path
         return step < 8
 
     trainer.run(go_on, poll=0.0)
-    assert lines(world.written, "led", "let go", "menu") == [
+    assert lines(world.written, "acquired", "released", "menu") == [
         {"happened": "store away", "trainer": "trainer", "why": FAILS},
         {"happened": "store back", "trainer": "trainer"},
     ]
@@ -298,14 +298,14 @@ def test_a_reason_is_logged_when_it_is_new_and_again_after_a_while(monkeypatch: 
     watch = StoreWatch(Log(written), front="front-0")
     full, held = StoreUnavailable("x", FULL), StoreUnavailable("x", reasons.SQLITE["SQLITE_BUSY"])
     for error in (full, held, full, held):
-        watch.failed("canary", error)
+        watch.failed("write_probe", error)
     assert [line["why"] for line in lines(written)] == [full.why, held.why]
     monkeypatch.setattr(log_module, "AGAIN", 0.0)
-    watch.failed("canary", full)
+    watch.failed("write_probe", full)
     assert len(lines(written)) == 3
     watch.failed("look", StoreUnavailable("what ann said", "what ann said"))
     assert lines(written)[-1]["why"] == reasons.UNLISTED
-    watch.well("canary")
+    watch.well("write_probe")
     assert watch.why == reasons.UNLISTED, "it can be written to, and not be read"
     watch.well("look")
     assert (watch.why, lines(written)[-1]["happened"]) == ("", "store back")

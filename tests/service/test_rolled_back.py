@@ -11,7 +11,7 @@ import pytest
 
 from diminuendo.errors import LedgerDamaged
 from diminuendo.service.store.postgres import PostgresStore
-from diminuendo.service.trainer.trainer import BEAT, Trainer
+from diminuendo.service.trainer.trainer import HEARTBEAT_EVERY, Trainer
 from tests.kit.postgres import Server
 from tests.service.test_postgres_server import fresh, wall  # noqa: F401
 from tests.service.test_sqlite_store import copy_of
@@ -73,8 +73,8 @@ def test_a_trainer_notices_by_its_own_beat(place: Place) -> None:
     world, trainer = place.world, place.world.trainer()
     released(place, trainer)()
     known = world.releases(), world.lines()
-    with pytest.raises(LedgerDamaged, match="put back while it ran"):
-        world.play(round(BEAT / TICK) + 1, trainer.step)
+    with pytest.raises(LedgerDamaged, match="rolled back while it ran"):
+        world.play(round(HEARTBEAT_EVERY / TICK) + 1, trainer.step)
     assert (world.releases(), world.lines()) == known
 
 
@@ -84,15 +84,15 @@ def test_a_trainer_whose_beats_say_nothing_notices_by_its_ledger(
     """It tries again and again, and each time it is refused, loudly."""
     world, trainer = place.world, place.world.trainer()
     rolled_back = released(place, trainer)
-    population = trainer.led["users"]
+    population = trainer.held["users"]
     monkeypatch.setattr(trainer, "_say_well", lambda: None)
     rolled_back()
     known = world.releases(), world.lines()
     world.play(40, trainer.step)
-    assert population is trainer.led["users"], "it leads all the time"
+    assert population is trainer.held["users"], "it leads all the time"
     assert (world.releases(), world.lines()) == known
     assert trainer.failures[1].startswith("LedgerDamaged"), trainer.failures
-    assert world.store.beats()["placement place"][1], "and everybody is told that it waits"
+    assert world.store.heartbeats()["placement place"][1], "and everybody is told that it waits"
 
 
 def test_a_note_that_was_never_finished_is_no_trainers(
@@ -108,9 +108,9 @@ def test_a_note_that_was_never_finished_is_no_trainers(
 
     with monkeypatch.context() as patch:
         patch.setattr("diminuendo.privacy.books.durable.os.replace", killed)
-        world.time += 2 * BEAT
+        world.time += 2 * HEARTBEAT_EVERY
         with pytest.raises(SystemExit):
             trainer.step()
     other = world.trainer()
     world.play(4, other.step)
-    assert other.led
+    assert other.held

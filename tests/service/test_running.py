@@ -26,14 +26,15 @@ from tests.service.running_site import Running, site
 pytestmark = pytest.mark.slow
 
 SPEC: dict[str, Any] = {
-    "slots": 2, "users": 4000, "epsilon": 1.0, "delta": 1e-6, "feedback": "full", "deadline": 0.3, "tick": 0.1,
-    "allowance": 0.1, "per_second": 400,
+    "slots": 2, "users": 4000, "epsilon": 1.0, "delta": 1e-6, "feedback": "full", "deadline": 0.3,
+    "publish_interval": 0.1,
+    "publish_delay": 0.1, "per_second": 400,
 }  # fmt: skip
 SEALED = {
-    "answers": {"sealed"},
-    "snapshot_parts": {"sealed"},
-    "trainer_keys": {"sealed"},
-    "visits": {"user_id", "key"},
+    "answers": {"encrypted"},
+    "snapshot_parts": {"encrypted"},
+    "trainer_keys": {"encrypted"},
+    "user_rounds": {"user_id", "key"},
 }
 """Columns that are opaque, by table."""
 
@@ -133,7 +134,7 @@ def test_a_disk_that_is_full(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
         assert replies, "the disk was full"
         for reply in replies:
             assert (reply.status, dict(reply.headers)["retry-after"]) == (503, "1")
-        time.sleep(4.0)  # leases are over, and no other can be had: users are shown fillers
+        time.sleep(4.0)  # ID blocks are over, and no other can be had: users are shown fallback slates
         assert [visit()[1] for _ in range(5)] == [False] * 5
         ready = shop.ask("GET", "/readyz")
         why = reasons.SQLITE["SQLITE_IOERR"]
@@ -174,7 +175,7 @@ def test_what_is_planted_is_found_nowhere(tmp_path: Path, capfd: pytest.CaptureF
         running = ending.enter_context(site(tmp_path, **SPEC | {"items": names}))
         shop = Shop(running)
         ending.callback(shop.close)
-        hers = [shop.decide(user_id=USER_ID)["token"] for _ in range(2)]  # the second is beyond her visits
+        hers = [shop.decide(user_id=USER_ID)["token"] for _ in range(2)]  # the second is over quota
         others = shop.decide(count=20)["decisions"]
         replies = [shop.answer(token, ratings={RARE: WEIGHT}) for token in (hers[0], hers[0], hers[1])]
         replies += [shop.answer(each["token"], ratings=names[:2]) for each in others[:10]]
@@ -219,7 +220,7 @@ def _files(folder: Path) -> list[bytes]:
 
 
 def _public_columns(path: Path) -> list[bytes]:
-    """All that the store has, but for what is sealed."""
+    """All that the store has, but for what is encrypted."""
     db, result = sqlite3.connect(path), list[bytes]()
     for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
         columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]

@@ -11,8 +11,8 @@ from typing import Any
 from diminuendo.errors import StoreUnavailable
 from diminuendo.service.api import create_app
 from diminuendo.service.log import Log
-from diminuendo.service.records import LEASE_LASTS, Shown
-from diminuendo.service.store import AnswerRow, Counted, VisitRow
+from diminuendo.service.records import ID_BLOCK_LASTS, Shown
+from diminuendo.service.store import AnswerRow, QuotaResult, UserRound
 from diminuendo.service.store.sqlite import SqliteStore
 from tests.service.site import CONFIG, Reply, Site, block, spec
 
@@ -24,9 +24,9 @@ class Lossy(SqliteStore):
 
     loses = False
 
-    def put(self, answers: Sequence[AnswerRow], visits: Sequence[VisitRow] = ()) -> list[Counted]:
-        result = super().put(answers, visits)
-        if visits and self.loses:
+    def put(self, answers: Sequence[AnswerRow], user_rounds: Sequence[UserRound] = ()) -> list[QuotaResult]:
+        result = super().put(answers, user_rounds)
+        if user_rounds and self.loses:
             self.loses = False
             raise StoreUnavailable("lost")
         return result
@@ -44,7 +44,7 @@ async def ask(site: Site, key: str) -> Any:
 
 def deadline(site: Site, number: int) -> float:
     """Of a round, as the trainer has it."""
-    result = [row for row in site.store.leases(site.numbers["shop"], 0) if row.first <= number < row.end]
+    result = [row for row in site.store.id_blocks(site.numbers["shop"], 0) if row.first <= number < row.end]
     return result[0].expires_at + 2.0
 
 
@@ -58,7 +58,7 @@ def test_a_decision_that_is_sent_again_has_the_deadline_of_its_round(tmp_path: P
 
     async def work() -> None:
         first = await ask(site, "k")
-        await asyncio.sleep(LEASE_LASTS + 0.2)  # its lease is over, and the next one ends later
+        await asyncio.sleep(ID_BLOCK_LASTS + 0.2)  # its ID block is over, and the next one ends later
         again = await ask(site, "k")
         assert shown(site, again) == shown(site, first)
         assert again["expires_at"] == first["expires_at"]
@@ -79,9 +79,9 @@ def test_another_front_end_tells_of_a_round_no_later_deadline_than_it_has(tmp_pa
         new = await ask(site, "k")
         site.app = here
         again = await ask(site, "k")
-        assert shown(site, again).round == -1, "nothing is known here of so early a round: a filler"
+        assert shown(site, again).round == -1, "nothing is known here of so early a round: a fallback slate"
         site.app = other
-        await asyncio.sleep(LEASE_LASTS + 0.2)
+        await asyncio.sleep(ID_BLOCK_LASTS + 0.2)
         new = await ask(site, "l")
         site.app = here
         again = await ask(site, "l")
@@ -99,12 +99,14 @@ def test_a_round_is_not_silent_where_nobody_knows_whether_it_was_counted(tmp_pat
 
     async def work() -> None:
         store.loses = True
-        assert shown(site, await ask(site, "k")).round == -1, "a filler: nobody said that she was counted"
+        assert shown(site, await ask(site, "k")).round == -1, (
+            "a fallback slate: nobody said that she was counted"
+        )
         again = await ask(site, "k")
         assert shown(site, again).counts
         assert (await site.answer(again["token"], click=0)).status == 202
         await site.app.front.by_name["shop"].rounds.close()
-        reports = [row.report for row in site.store.leases(site.numbers["shop"], 0)]
+        reports = [row.report for row in site.store.id_blocks(site.numbers["shop"], 0)]
         silent = {number for report in reports if report for number in report.silent}
         assert list(site.kept("shop")) == [shown(site, again).round]
         assert not silent & site.kept("shop").keys(), "what was acknowledged is learned from"

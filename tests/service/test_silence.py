@@ -69,7 +69,7 @@ def test_what_is_planted_appears_nowhere(tmp_path: Path, monkeypatch: pytest.Mon
             assert seen[-1].problem == "fault"
             assert seen[-1].json["trace"] in site.written.getvalue()
         seen.append(await site.ask("POST", "/v1/erasures", {"user_id": USER_ID, "placement": "shop"}))
-        await site.app.front.sing()
+        await site.app.front.store_probe()
         for page in (
             "/metrics",
             "/healthz",
@@ -79,7 +79,7 @@ def test_what_is_planted_appears_nowhere(tmp_path: Path, monkeypatch: pytest.Mon
             "/v1/openapi.json",
         ):
             seen.append(await site.ask("GET", page, key="admin"))
-        seen.append(site.store.beats())
+        seen.append(site.store.heartbeats())
         seen.append(site.written.getvalue())
         seen.append(token)
         assert len([each for each in seen if getattr(each, "status", 0) == 202]) == 2
@@ -114,7 +114,7 @@ def test_numbers_are_the_same_whether_users_answer_or_not(tmp_path: Path) -> Non
             many = (await site.ask("POST", "/v1/placements/shop/decisions", {"count": 60})).json["decisions"]
             for each in many[:answers]:
                 assert (await site.answer(each["token"], click=0)).status == 202
-            await asyncio.sleep(0.1)  # a lease may be on its way
+            await asyncio.sleep(0.1)  # a id_block may be on its way
             page = (await site.ask("GET", "/metrics", key="admin")).body.decode()
             pages.append([line for line in page.splitlines() if "_age_" not in line])
 

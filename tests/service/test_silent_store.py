@@ -6,7 +6,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from diminuendo.service.front.leases import TIMEOUT
+from diminuendo.service.front.id_blocks import TIMEOUT
 from diminuendo.service.front.tokens import NO_ROUND
 from diminuendo.service.records import Shown
 from diminuendo.service.store import open_store
@@ -40,8 +40,8 @@ def test_who_has_a_name_is_shown_a_filler_soon_and_counted_again_once_it_is_back
                 site.app.front.by_name["shop"].rounds,
                 [f"user {number}" for number in range(5)],
             )
-            while (at_hand := rounds.current()) is None or at_hand.lease.end - at_hand.next <= len(users):
-                await site.decide("shop", count=20)  # users come, and leases become longer
+            while (at_hand := rounds.current()) is None or at_hand.id_block.end - at_hand.next <= len(users):
+                await site.decide("shop", count=20)  # users come, and ID blocks become longer
             before = at_hand.next
             between.cut()
             result = [await decided("the one whose visit is on its way")]

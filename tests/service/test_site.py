@@ -180,7 +180,7 @@ def test_a_master_key_is_made_once_and_never_where_another_is_needed(tmp_path: P
     assert master.read_bytes() == first
     with open_store(site.store) as store:
         (row,) = store.placements()
-        store.keep_key(store.lead(row.population, "trainer"), row.number, 1, b"sealed")
+        store.add_key(store.acquire_leadership(row.population, "trainer"), row.number, 1, b"encrypted")
     master.unlink()
     with pytest.raises(InvalidInput, match="copy it from the machine of another trainer"):
         list(apply_site(site))

@@ -18,7 +18,7 @@ import pytest
 from diminuendo.errors import InvalidInput, LedgerDamaged, StoreUnavailable
 from diminuendo.privacy import Ledger
 from diminuendo.privacy.events import Gaussian
-from diminuendo.service.store import AnswerRow, VisitRow, open_store, sqlite_file
+from diminuendo.service.store import AnswerRow, UserRound, open_store, sqlite_file
 from diminuendo.service.store.schema import STEPS
 from diminuendo.service.store.sqlite import SqliteStore
 from tests.service.store_contract import (
@@ -135,17 +135,20 @@ def test_asking_what_changed_reads_no_placement_to_which_nothing_happened(path: 
     with SqliteStore(path) as store:
         begun(store)
         asked = "SELECT 1 FROM {} WHERE {} >= 0"
-        for table, column in (("leases", "at"), ("events", "at"), ("placements", "made_at")):
+        for table, column in (("id_blocks", "at"), ("events", "at"), ("placements", "made_at")):
             (plan,) = store._file.rows(f"EXPLAIN QUERY PLAN {asked.format(table, column)}")
             assert plan[-1].startswith(f"SEARCH {table} USING"), plan
 
 
 def test_stores_are_opened_by_several_at_once(path: Path) -> None:
-    program = "import sys; from diminuendo.service.store import open_store; open_store(sys.argv[1]).beat(sys.argv[2])"
+    program = (
+        "import sys; from diminuendo.service.store import open_store; "
+        "open_store(sys.argv[1]).heartbeat(sys.argv[2])"
+    )
     running = [subprocess.Popen([sys.executable, "-c", program, path, str(j)]) for j in range(4)]
     assert [process.wait(timeout=60) for process in running] == [0] * 4
     with SqliteStore(path) as store:
-        assert set(store.beats()) == set("0123")
+        assert set(store.heartbeats()) == set("0123")
 
 
 class Wall:
@@ -159,18 +162,18 @@ def test_a_clock_that_is_set_back_goes_on_from_where_it_was(path: Path) -> None:
     wall = Wall()
     with SqliteStore(path, wall) as store, SqliteStore(path, wall) as another:
         begun(store)
-        assert store.beat("one") == another.now() == 1000.0
+        assert store.heartbeat("one") == another.now() == 1000.0
         wall.at = 1010.0
         assert store.now() == 1010.0
         wall.at = 500.0
         assert store.now() == 1010.0  # also where nothing was written
-        assert store.beat("one") == 1010.0
+        assert store.heartbeat("one") == 1010.0
         assert another.now() == 1010.0
         wall.at = 505.0
-        assert store.now() == another.now() == another.beat("two") == 1015.0
-        lease = another.lease(1, 1, 2.0, None)
-        assert lease is not None
-        assert (lease.at, lease.expires_at) == (1015.0, 1017.0)
+        assert store.now() == another.now() == another.heartbeat("two") == 1015.0
+        id_block = another.reserve_ids(1, 1, 2.0, None)
+        assert id_block is not None
+        assert (id_block.at, id_block.expires_at) == (1015.0, 1017.0)
     wall.at = 400.0
     with SqliteStore(path, wall) as again:
         assert again.now() == 1015.0
@@ -192,27 +195,30 @@ def test_an_operators_request_is_forgotten_after_a_day(path: Path) -> None:
 
 def test_a_full_disk_loses_nothing_and_says_nothing(path: Path) -> None:
     with SqliteStore(path) as store:
-        epoch = begun(store)
-        ledger = Ledger.on(store.books("users", epoch), BUDGET)
+        fencing_token = begun(store)
+        ledger = Ledger.on(store.books("users", fencing_token), BUDGET)
         store.put(answered(*range(100)))
         ((pages,),) = store._file.rows("PRAGMA page_count")
         store._file.rows(f"PRAGMA max_page_count = {pages}")
         kept, secret = 100, b"prawns in aspic" * 300
         with pytest.raises(StoreUnavailable, match="disk is full") as refused:  # noqa: PT012
             for kept in range(100, 200):
-                store.put([AnswerRow(1, kept, secret)], [VisitRow(1, ANNA, 1, kept)])
+                store.put([AnswerRow(1, kept, secret)], [UserRound(1, ANNA, 1, kept)])
         assert "prawns" not in str(refused.value) + repr(refused.value.__context__)
         with pytest.raises(StoreUnavailable, match="disk is full"):
-            store.publish(epoch, replace(FIRST_MENU, version=2, snapshot=bytes(100_000), forget_before=50))
+            store.publish(
+                fencing_token, replace(FIRST_MENU, version=2, snapshot=bytes(100_000), gc_low_water_mark=50)
+            )
         with pytest.raises(StoreUnavailable, match="disk is full"):
             fill(ledger)
         assert sorted(said(store)) == list(range(kept))
         assert [menu.version for menu in store.menus(1)] == [1]
-        assert store._visits.rounds_of(1, ANNA) == ([100, kept - 1] if kept > 101 else [100] * (kept > 100))
+        counted = store._file.rows("SELECT rounds, last FROM user_rounds")
+        assert counted == ([("[100]", kept - 1)] if kept > 100 else [])
         store._file.rows(f"PRAGMA max_page_count = {pages + 1000}")
         store.put([AnswerRow(1, kept, secret)])
         assert sorted(said(store)) == list(range(kept + 1))
-        with Ledger.on(store.books("users", epoch), expect=ledger.head) as again:
+        with Ledger.on(store.books("users", fencing_token), expect=ledger.head) as again:
             assert again.charges == ledger.charges
 
 
@@ -261,27 +267,27 @@ def test_a_forked_child_does_not_use_the_connection(path: Path) -> None:
 )
 def test_damage_is_noticed(path: Path, damage: str, when: str) -> None:
     with SqliteStore(path) as store:
-        epoch = begun(store)
-        with Ledger.on(store.books("users", epoch), BUDGET) as ledger:
+        fencing_token = begun(store)
+        with Ledger.on(store.books("users", fencing_token), BUDGET) as ledger:
             paid = ledger.buy(Gaussian(1e-3), "sum", "of something")
             paid.once("0", lambda: np.arange(3), SECRET)
             paid.once("1", lambda: np.arange(1, 4), SECRET)
         changed(path, damage)
         if when == "open":
             with pytest.raises(LedgerDamaged):
-                Ledger.on(store.books("users", epoch))
+                Ledger.on(store.books("users", fencing_token))
         else:
-            paid = Ledger.on(store.books("users", epoch)).buy(Gaussian(1e-3), "sum", "of something")
+            paid = Ledger.on(store.books("users", fencing_token)).buy(Gaussian(1e-3), "sum", "of something")
             with pytest.raises(LedgerDamaged):
                 paid.once("0", lambda: pytest.fail("drawn again"), SECRET)
 
 
 def test_parts_of_a_snapshot_that_was_never_published_are_dropped(path: Path) -> None:
     with open_store(str(path)) as store:
-        epoch = begun(store)
+        fencing_token = begun(store)
         changed(path, *(f"INSERT INTO snapshot_parts VALUES (1, 2, {part}, X'00')" for part in range(5)))
-        assert store.snapshot(1) == b"sealed"
-        store.publish(epoch, replace(FIRST_MENU, version=2, snapshot=b"new"))
+        assert store.snapshot(1) == b"encrypted"
+        store.publish(fencing_token, replace(FIRST_MENU, version=2, snapshot=b"new"))
         assert store.snapshot(1) == b"new"
     db = sqlite3.connect(path)
     assert db.execute("SELECT version, part FROM snapshot_parts").fetchall() == [(2, 0)]
@@ -307,8 +313,8 @@ def test_nothing_is_acknowledged_into_a_file_that_is_not_at_its_path(path: Path,
             os.unlink(path.with_name("gone.db"))
         for call in (
             lambda: store.put([AnswerRow(home, 1, b"said")]),
-            lambda: store.beat("somebody"),
-            lambda: store.lease(home, 1, 1.0, None),
+            lambda: store.heartbeat("somebody"),
+            lambda: store.reserve_ids(home, 1, 1.0, None),
             store.now,
         ):
             with pytest.raises(StoreUnavailable, match="is not the one that was opened"):
@@ -337,23 +343,23 @@ def pages(path: Path, work: Callable[[], object]) -> int:
 
 def test_a_commit_writes_as_much_whether_a_round_was_answered_before_or_never_counts(tmp_path: Path) -> None:
     """Where it wrote nothing it would sync nothing, and be done in a fraction of the time."""
-    path, sealed = tmp_path / "store.db", bytes(300)
+    path, encrypted = tmp_path / "store.db", bytes(300)
     with SqliteStore(path) as store:
         begun(store)
         number = 1
         put: dict[str, list[AnswerRow]] = {
-            "first": [AnswerRow(number, 10, sealed)],
-            "second": [AnswerRow(number, 10, sealed)],
-            "of a round that was erased": [AnswerRow(number, 7, sealed)],
-            "of no placement": [AnswerRow(0, 11, sealed)],
-            "of another one of none": [AnswerRow(10**6, 11, sealed)],
-            "which is none": [AnswerRow(number, -1, sealed)],
+            "first": [AnswerRow(number, 10, encrypted)],
+            "second": [AnswerRow(number, 10, encrypted)],
+            "of a round that was erased": [AnswerRow(number, 7, encrypted)],
+            "of no placement": [AnswerRow(0, 11, encrypted)],
+            "of another one of none": [AnswerRow(10**6, 11, encrypted)],
+            "which is none": [AnswerRow(number, -1, encrypted)],
             "nothing": [],
         }
         store.erase(number, [7])
         for size in (1, 300, 40_000):  # there is a row of each size
             store.put([AnswerRow(0, 0, bytes(size))])
-        store.put([AnswerRow(number, 0, sealed)])
+        store.put([AnswerRow(number, 0, encrypted)])
         written = {name: pages(path, partial(store.put, rows)) for name, rows in put.items()}
         assert set(written.values()) == {1}, written
         long = {
@@ -371,12 +377,12 @@ def test_a_commit_writes_as_much_whether_a_round_was_answered_before_or_never_co
         }
         written = {name: pages(path, work) for name, work in erased.items()}
         assert set(written.values()) == {1}, written
-        visit = VisitRow(number, ANNA, 1, 3, b"key")
-        visits = {
-            "first": visit,
-            "again": visit,
-            "one too many": replace(visit, round=4, key=b"other"),
+        user_round = UserRound(number, ANNA, 1, 3, b"key")
+        user_rounds = {
+            "first": user_round,
+            "again": user_round,
+            "one too many": replace(user_round, round=4, key=b"other"),
         }
-        visits |= {"of no placement": replace(visit, placement=10**6)}
-        written = {name: pages(path, partial(store.put, [], [row])) for name, row in visits.items()}
+        user_rounds |= {"of no placement": replace(user_round, placement=10**6)}
+        written = {name: pages(path, partial(store.put, [], [row])) for name, row in user_rounds.items()}
         assert set(written.values()) == {1}, written

@@ -1,8 +1,8 @@
 """Another database takes the place of the one that a site runs on: a standby that is promoted, or a dump put back.
 
 One that lags has forgotten what users were shown. Nothing more is released on it: trainers know by their notes that it
-is older, and where these are lost, front ends know. Decisions go on, with fillers, and the operator is told what to do.
-One that is synchronous has everything, and all goes on.
+is older, and where these are lost, front ends know. Decisions go on, with fallback slates, and the operator is
+told what to do. One that is synchronous has everything, and all goes on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pytest
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.keys import read_keys
-from diminuendo.service.trainer.witnesses import STOPPED
+from diminuendo.service.trainer.high_water_marks import STOPPED
 from tests.kit import postgres
 from tests.kit.postgres import Server
 from tests.service.chaos import Playing, finished, kill, playing
@@ -126,7 +126,8 @@ def releases_and_shows_more(site: Playing) -> None:
 
 
 def refuses(site: Playing, notes: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """Nothing is drawn and no menu published; who runs it is told why and what to do; users are shown fillers."""
+    """Nothing is drawn and no menu published; who runs it is told why and what to do; users are shown fallback
+    slates."""
     home, known_tokens = site.site.keys.parent, Tokens(read_keys(site.site.keys).tokens, 1)
     if notes == "lost":  # with the machine that the trainers were on
         assert kill(*site.trainers()) == 2
@@ -137,7 +138,7 @@ def refuses(site: Playing, notes: str, capfd: pytest.CaptureFixture[str]) -> Non
     capfd.readouterr()
     known, drawn = site.menus(), names(site)
     if notes == "lost":
-        wait_until(site, lambda: site.store.beats().get("population everybody", (0.0, ""))[1] == STOPPED)
+        wait_until(site, lambda: site.store.heartbeats().get("population everybody", (0.0, ""))[1] == STOPPED)
     site.watch(25.0)
     assert (site.menus(), names(site)) == (known, drawn), "nothing more is released"
     said = capfd.readouterr().err
@@ -149,12 +150,12 @@ def refuses(site: Playing, notes: str, capfd: pytest.CaptureFixture[str]) -> Non
         assert done.returncode
         assert "The store is older than what" in " ".join(done.stderr.split())
     else:
-        assert '"happened":"put back"' in said
+        assert '"happened":"rolled back"' in said
     for _ in range(20):  # at all front ends
         status, content = asked(site.door, site.key, "placements/home/decisions", {"count": 3})
         assert status == 201, "decisions go on"
         tokens = [each["token"] for each in json.loads(content)["decisions"]]
-        assert not any(known_tokens.open(token).counts for token in tokens), "with fillers"
+        assert not any(known_tokens.open(token).counts for token in tokens), "with fallback slates"
         answers = [{"token": token, "reward": 1.0} for token in tokens]
         assert asked(site.door, site.key, "answers", answers)[0] == 503, "nothing is acknowledged"
         assert asked(site.door, site.key, "readyz")[0] == 503, "and it is not ready"

@@ -1,4 +1,4 @@
-"""Tokens of front ends: sealed, of one length and one spelling; whatever else is given is refused alike."""
+"""Tokens of front ends: encrypted, of one length and one spelling; whatever else is given is refused alike."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def test_what_was_shown_comes_back(shown: Shown) -> None:
 
 def test_a_token_is_as_long_as_its_slots_and_never_the_same_twice() -> None:
     tokens = Tokens({1: ONE})
-    sealed = [tokens.seal(each) for each in (SHOWN, SHOWN, Shown(0, NO_ROUND, 0, False, (0, 0, 0)))]
-    assert len(set(sealed)) == 3
-    assert len({len(token) for token in sealed}) == 1
+    encrypted = [tokens.seal(each) for each in (SHOWN, SHOWN, Shown(0, NO_ROUND, 0, False, (0, 0, 0)))]
+    assert len(set(encrypted)) == 3
+    assert len({len(token) for token in encrypted}) == 1
 
 
 def test_every_change_is_refused_alike() -> None:

@@ -18,8 +18,8 @@ from diminuendo.service.store import STORED_WITHIN, AnswerRow, rolled_back
 from diminuendo.service.trainer.answers import AnswerReader
 from diminuendo.service.trainer.made import in_flight
 from diminuendo.service.trainer.placement import Placement
-from diminuendo.service.trainer.rehearsal import rehearse
 from diminuendo.service.trainer.trainer import Trainer
+from diminuendo.service.trainer.warm_up import warm_up
 from tests.kit.slow import mostly_slow
 from tests.service.world import ITEMS, KINDS, TASTES, TICK, USERS, World, repeat_noise, spec
 
@@ -37,7 +37,7 @@ def test_users_are_shown_better_slates(kind: str, tmp_path: Path) -> None:
     paid = [value_of(world, number) for number in sorted(front.shown)]
     few = len(paid) // 4
     assert np.mean(paid[-few:]) > np.mean(paid[:few]) + 0.02
-    assert front.fillers < 0.35 * len(front.shown)
+    assert front.fallbacks < 0.35 * len(front.shown)
 
 
 def value_of(world: World, number: int) -> float:
@@ -54,7 +54,7 @@ def learned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     result = list[int]()
     take_in = Placement._take_in
 
-    def watched(self: Placement, lease: Any) -> None:
+    def watched(self: Placement, id_block: Any) -> None:
         answered = self._door.answered
 
         def seen(rounds: Any, rows: Any, types: Any, said: Any) -> None:
@@ -62,7 +62,7 @@ def learned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             answered(rounds, rows, types, said)
 
         monkeypatch.setattr(self._door, "answered", seen)
-        take_in(self, lease)
+        take_in(self, id_block)
         monkeypatch.setattr(self._door, "answered", answered)
 
     monkeypatch.setattr(Placement, "_take_in", watched)
@@ -74,19 +74,19 @@ def test_answers_in_time_are_read_once_and_others_never(
 ) -> None:
     result = learned(monkeypatch)
     world = World(tmp_path, place=KINDS["totals"])
-    trainer, leases = world.trainer(world.store), dict[int, float]()
+    trainer, id_blocks = world.trainer(world.store), dict[int, float]()
 
     def step() -> None:
-        for lease in world.store.leases(1, 0):
-            leases.update(dict.fromkeys(range(lease.first, lease.end), lease.expires_at))
+        for id_block in world.store.id_blocks(1, 0):
+            id_blocks.update(dict.fromkeys(range(id_block.first, id_block.end), id_block.expires_at))
         trainer.step()
 
     world.play(60, step)
     deadline = KINDS["totals"].deadline
-    settled = [n for n in leases if leases[n] + deadline + STORED_WITHIN < world.time - 2 * TICK]
+    settled = [n for n in id_blocks if id_blocks[n] + deadline + STORED_WITHIN < world.time - 2 * TICK]
     # When it arrived counts, not the tick at which it is stored.
     stored = {n: at for n, (at, _) in world.front[1].said.items()}
-    expected = {n for n in settled if n in stored and stored[n] <= leases[n] + deadline}
+    expected = {n for n in settled if n in stored and stored[n] <= id_blocks[n] + deadline}
     assert len(result) == len(set(result))
     assert {n for n in result if n in set(settled)} == expected
     assert 0 < len(expected) < len([n for n in settled if n in stored]), "some were late"
@@ -105,11 +105,11 @@ def test_who_else_is_stored_with_an_answer_does_not_make_it_late(
     trainer.step()
     world.time += TICK
     front.look()
-    lease = world.store.lease(1, 10, TICK, None)
-    assert lease is not None
+    id_block = world.store.reserve_ids(1, 10, TICK, None)
+    assert id_block is not None
     front.per_tick = 0
-    front.show(lease)
-    deadline = lease.expires_at + KINDS["totals"].deadline
+    front.show(id_block)
+    deadline = id_block.expires_at + KINDS["totals"].deadline
     said = {number: said for _, number, said in front.delay}
     early, delay, lost = sorted(said)[:3]
     for now, rows in (
@@ -118,41 +118,47 @@ def test_who_else_is_stored_with_an_answer_does_not_make_it_late(
     ):
         world.time = now
         trainer.step()
-        world.store.put([AnswerRow(1, each, front.sealed(said[each]), at) for each, at in rows.items()])
+        world.store.put([AnswerRow(1, each, front.encrypted(said[each]), at) for each, at in rows.items()])
     world.front.clear()
     world.play(8, trainer.step)
-    assert trainer.placements[1]._door.closed == lease.end
+    assert trainer.placements[1]._door.closed == id_block.end
     assert result == [early]
 
 
 @pytest.mark.parametrize("meanwhile", [False, True])
 def test_rounds_that_nobody_was_shown_are_silent(meanwhile: bool, tmp_path: Path) -> None:
-    """So are those of users beyond their visits; where nothing was reported, or too late, nobody is.
+    """So are those of users over quota; where nothing was reported, or too late, nobody is.
 
-    Whether the trainer looked `meanwhile`, before leases were reported, changes nothing.
+    Whether the trainer looked `meanwhile`, before ID blocks were reported, changes nothing.
     """
     world = World(tmp_path, place=KINDS["totals"])
     trainer = world.trainer(world.store)
     trainer.step()
     world.front.clear()
     world.time += TICK
-    leases = [world.store.lease(1, 10, TICK, None)]
+    id_blocks = [world.store.reserve_ids(1, 10, TICK, None)]
     for report in (Report(0, 6, silent=(2, 3, 99)), Report(10, 0)):
         if meanwhile:
             world.time += TICK / 8
             trainer.step()
-        leases.append(world.store.lease(1, 10, TICK, report))
+        id_blocks.append(world.store.reserve_ids(1, 10, TICK, report))
     world.time += 20 * TICK
-    world.store.lease(1, 1, TICK, Report(20, 1))  # its deadline has passed, though nobody has looked yet
+    world.store.reserve_ids(
+        1, 1, TICK, Report(20, 1)
+    )  # its deadline has passed, though nobody has looked yet
     world.play(2, trainer.step)
-    assert [(lease.first, lease.end) for lease in leases if lease] == [(0, 10), (10, 20), (20, 30)]
+    assert [(id_block.first, id_block.end) for id_block in id_blocks if id_block] == [
+        (0, 10),
+        (10, 20),
+        (20, 30),
+    ]
     placement = trainer.placements[1]
     assert placement._door.closed == 30
     assert placement.learner._frame.silent == [2, 3, 6, 7, 8, 9, *range(10, 20)]
 
 
-def test_a_longer_lease_settles_those_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lease that was taken later and expired earlier is settled with the one before it; its answers are read."""
+def test_a_longer_id_block_settles_those_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ID block that was taken later and expired earlier is settled with the one before it; its answers are read."""
     result = learned(monkeypatch)
     world = World(tmp_path, place=KINDS["totals"])
     trainer, front = world.trainer(world.store), world.front[1]
@@ -160,16 +166,16 @@ def test_a_longer_lease_settles_those_after_it(tmp_path: Path, monkeypatch: pyte
     world.front.clear()
     world.time += TICK
     front.look()
-    leases = [world.store.lease(1, 10, seconds, None) for seconds in (8 * TICK, TICK)]
-    for lease in leases:
-        assert lease is not None
-        front.show(lease)
-    world.store.put([AnswerRow(1, number, front.sealed(said)) for _, number, said in front.delay])
+    id_blocks = [world.store.reserve_ids(1, 10, seconds, None) for seconds in (8 * TICK, TICK)]
+    for id_block in id_blocks:
+        assert id_block is not None
+        front.show(id_block)
+    world.store.put([AnswerRow(1, number, front.encrypted(said)) for _, number, said in front.delay])
     world.play(30, trainer.step)
     assert sorted(result) == sorted(front.said)
     policy: Any = trainer.placements[1].learner.policy
-    heard = sum(said.reward or 0.0 for _, said in front.said.values())
-    assert policy._counts.exact().sum() == pytest.approx(heard, abs=len(result) / 1024)
+    response_count = sum(said.reward or 0.0 for _, said in front.said.values())
+    assert policy._counts.exact().sum() == pytest.approx(response_count, abs=len(result) / 1024)
 
 
 def test_what_is_stored_for_an_answer_may_be_anything(
@@ -182,9 +188,9 @@ def test_what_is_stored_for_an_answer_may_be_anything(
     world.play(6, trainer.step)
     front.delay.clear()
     first = max(front.shown) + 1
-    lease = world.store.lease(1, 12, 2 * TICK, None)
-    assert lease is not None
-    assert lease.first <= first + 1
+    id_block = world.store.reserve_ids(1, 12, 2 * TICK, None)
+    assert id_block is not None
+    assert id_block.first <= first + 1
     shown = front.shown[0][1]
 
     def said(number: int, **more: Any) -> bytes:
@@ -196,15 +202,16 @@ def test_what_is_stored_for_an_answer_may_be_anything(
             "slate": shown,
         } | more
         reward = given.pop("reward", 0.5)
-        return front.sealed(msgspec.msgpack.encode(Said(Shown(**given), reward=reward)))
+        return front.encrypted(msgspec.msgpack.encode(Said(Shown(**given), reward=reward)))
 
-    n = lease.first
+    n = id_block.first
     hostile = [
         said(n, placement=2), said(n + 1, round=n), said(n + 2, slate=(1, 2)), said(n + 3, counts=False),
-        said(n + 4)[:-1], b"", bytes(200), front.sealed(b"\xc1"), front.sealed(b""), said(n + 9, reward=float("nan")),
+        said(n + 4)[:-1], b"", bytes(200), front.encrypted(b"\xc1"), front.encrypted(b""), said(n + 9,
+        reward=float("nan")),
         said(n + 10),
     ]  # fmt: skip
-    world.store.put([AnswerRow(1, n + each, sealed) for each, sealed in enumerate(hostile)])
+    world.store.put([AnswerRow(1, n + each, encrypted) for each, encrypted in enumerate(hostile)])
     world.front.clear()
     world.play(20, trainer.step)
     assert not trainer.failures
@@ -218,7 +225,7 @@ def test_a_lost_key_means_that_nobody_said_anything(tmp_path: Path, monkeypatch:
     world.play(6, trainer.step)
     for path in (tmp_path / "keys").iterdir():
         path.unlink()
-    trainer.led["users"]._keys._agreed.clear()
+    trainer.held["users"]._keys._agreed.clear()
     front = dict(world.front)
     world.front.clear()
     world.play(20, trainer.step)
@@ -236,23 +243,23 @@ HERS = 30
 def test_her_answer_moves_nothing_but_what_is_published_of_her_block(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two runs that differ in one round: leases, menus, their times and all releases before hers are the same."""
+    """Two runs that differ in one round: ID blocks, menus, their times and all releases before hers are the same."""
     repeat_noise(monkeypatch)
     runs = []
     for name in ("as it was", how):
         world = World(tmp_path / name, place=KINDS["totals"])
         trainer, front = world.trainer(world.store), world.front[1]
 
-        def tick(
+        def publish_interval(
             name: str = name, world: World = world, front: Any = front, trainer: Trainer = trainer
         ) -> None:
             front.delay = [changed(name, world, each) for each in front.delay]
             trainer.step()
 
-        world.play(8, tick)
+        world.play(8, publish_interval)
         if how == name == "erased":
             world.store.erase(1, [HERS])
-        world.play(42, tick)
+        world.play(42, publish_interval)
         menus = [(row, msgspec.json.decode(row.body, type=PublicMenu)) for row in world.store.menus(1)]
         drawn, bodies = [each.name for each in world.audited().drawn], world.releases()
         runs.append((drawn, bodies, menus, front.shown))
@@ -348,7 +355,7 @@ def test_the_trainer_says_what_was_spent(tmp_path: Path) -> None:
         menu = msgspec.json.decode(row.body, type=PublicMenu)
         assert menu.spent == pytest.approx((account.spent_at(menu.head), 20.0))
     assert menu.spent[0] > 0
-    assert {note.partition(" ")[0] for _, note in world.store.beats().values()} == {"", "well"}
+    assert {note.partition(" ")[0] for _, note in world.store.heartbeats().values()} == {"", "well"}
 
 
 @pytest.mark.parametrize("kind", mostly_slow(list(KINDS), ["totals", "greedy"]))
@@ -360,7 +367,7 @@ def test_a_rehearsal_gets_to_a_release(kind: str, monkeypatch: pytest.MonkeyPatc
         drawn.append(len(self.policy.frame.ledger.drawn))  # type: ignore[union-attr]
 
     monkeypatch.setattr(Learner, "release", release)
-    rehearse(KINDS[kind], AnswerReader(1, KINDS[kind], None))  # type: ignore[arg-type]
+    warm_up(KINDS[kind], AnswerReader(1, KINDS[kind], None))  # type: ignore[arg-type]
     assert len(drawn) == 2
     assert drawn[1] > drawn[0], "it drew from what users said"
 
@@ -375,16 +382,16 @@ def test_what_fails_is_kept_to_its_placement(tmp_path: Path, monkeypatch: pytest
     trainer, take_in = world.trainer(world.store), Placement._take_in
     secret = "what somebody said"
 
-    def fails(self: Placement, lease: Any) -> None:
+    def fails(self: Placement, id_block: Any) -> None:
         if self.number == 2 and world.time < 1015:
             raise RuntimeError(secret)
-        take_in(self, lease)
+        take_in(self, id_block)
 
     monkeypatch.setattr(Placement, "_take_in", fails)
     world.play(40, trainer.step)
     assert 2 in trainer.failures
     assert world.menu(1).releases > world.menu(2).releases
-    notes = {name: note for name, (_, note) in world.store.beats().items()}
+    notes = {name: note for name, (_, note) in world.store.heartbeats().items()}
     assert notes["placement bad"] == "waits, and is tried again"
     assert all(secret not in note for note in notes.values())
     world.play(50, trainer.step)
@@ -406,7 +413,7 @@ def test_items_retire_and_return(tmp_path: Path) -> None:
     shown = [slate for version, slate in world.front[1].shown.values() if version >= changed]
     assert len(shown) > 20
     assert not {0, 1} & {item for slate in shown for item in slate}
-    assert not {0, 1} & set(world.menu().filler)
+    assert not {0, 1} & set(world.menu().fallback)
     assert not trainer.failures
 
 
@@ -426,7 +433,7 @@ def test_a_store_that_was_put_back_is_refused(tmp_path: Path) -> None:
     (tmp_path / "store.db").write_bytes(old)
     world.store = world.opened()
     before = world.releases()
-    with pytest.raises(LedgerDamaged, match="put back from a copy"):
+    with pytest.raises(LedgerDamaged, match="restored from a copy"):
         world.trainer(world.store)
     (tmp_path / "keys" / f"{rolled_back.NOTE}trainer").unlink()  # the ledger says it as well
     trainer = world.trainer(world.store)
@@ -443,7 +450,7 @@ def test_a_store_that_was_put_back_is_refused(tmp_path: Path) -> None:
 
 
 def test_menus_take_effect_at_ticks_after_the_allowance(tmp_path: Path) -> None:
-    said = spec("overlap-greedy", "full", allowance=4 * TICK, tick=2 * TICK)
+    said = spec("overlap-greedy", "full", publish_delay=4 * TICK, publish_interval=2 * TICK)
     world = World(tmp_path, place=said)
     trainer = world.trainer(world.store)
     result = dict[int, tuple[float, float]]()
@@ -457,12 +464,14 @@ def test_menus_take_effect_at_ticks_after_the_allowance(tmp_path: Path) -> None:
     assert len(result) > 4
     del result[1]  # before anybody came
     for effective, settled in result.values():
-        assert effective % said.tick == 0
-        assert settled + said.allowance <= effective < settled + said.allowance + said.tick
-    assert trainer.placements[1].overruns == 0
+        assert effective % said.publish_interval == 0
+        assert (
+            settled + said.publish_delay <= effective < settled + said.publish_delay + said.publish_interval
+        )
+    assert trainer.placements[1].missed_deadlines == 0
     world.time += 60  # nobody looked for a minute
     trainer.step()
-    assert trainer.placements[1].overruns > 0
+    assert trainer.placements[1].missed_deadlines > 0
     assert world.store.menus(1)[-1].effective_at >= world.time
 
 
@@ -480,8 +489,10 @@ def test_a_batch_larger_than_what_may_be_in_flight_ends(tmp_path: Path) -> None:
 def test_a_block_ends_though_few_of_its_rounds_are_left(tmp_path: Path) -> None:
     """Rounds are allowed in portions; the last portion of a block is as small as it is."""
     items = tuple(f"item {number}" for number in range(12))
-    said = spec("slate-totals", "bandit", per_second=8.0, users=100_000, epsilon=1.0, delta=0.0, tick=1.0)
-    said = msgspec.structs.replace(said, items=items, slots=2, allowance=2.0)
+    said = spec(
+        "slate-totals", "bandit", per_second=8.0, users=100_000, epsilon=1.0, delta=0.0, publish_interval=1.0
+    )
+    said = msgspec.structs.replace(said, items=items, slots=2, publish_delay=2.0)
     world = World(tmp_path, place=said)
     trainer = world.trainer(world.store)
     world.front.clear()
@@ -493,7 +504,7 @@ def test_a_block_ends_though_few_of_its_rounds_are_left(tmp_path: Path) -> None:
     size = end - first - in_flight(said) // 16  # so that few are left when these are settled
     for _ in range(40):
         world.time += 1.0
-        world.store.lease(1, size, 0.5, None)
+        world.store.reserve_ids(1, size, 0.5, None)
         trainer.step()
     assert trainer.placements[1]._door.closed >= end
     assert world.menu().version > 1

@@ -18,7 +18,8 @@ from tests.kit.slow import mostly_slow
 from tests.service.world import ITEMS, KINDS, Watched, World, repeat_noise
 
 POINTS = (
-    "leases stopped", "answers read", "learned", "due", "drawn", "key made", "sealed", "published", "keys dropped",
+    "ID blocks stopped", "answers read", "learned", "due", "drawn", "key made", "encrypted", "published",
+    "keys dropped",
     "changed", "to be drawn", "entered",
 )  # fmt: skip
 
@@ -29,7 +30,7 @@ class KilledAt:
     def __init__(self, points: set[str], note: Path) -> None:
         self.points, self.note = points, note
 
-    def reached(self, point: str) -> None:
+    def __call__(self, point: str) -> None:
         if point in self.points:
             self.note.write_text(point)
             os.kill(os.getpid(), signal.SIGKILL)
@@ -53,15 +54,15 @@ def in_a_child(work: Any) -> int:
 def run(folder: Path, kind: str, points: set[str], watched: Watched) -> World:
     """A run in which now and then a new trainer, a process of its own, does what is due; killed once at each point."""
     world, note = World(folder, place=KINDS[kind]), folder / "note"
-    for tick in range(61):
+    for publish_interval in range(61):
         world.play(1, lambda: None)
-        if tick == 40:
+        if publish_interval == 40:
             body = msgspec.json.encode({"appear": [], "retire": [ITEMS[1]], "why": "test"})
             world.store.add_event(1, "items", body, "test")
-        if tick % 5:
+        if publish_interval % 5:
             continue
-        watched.marks = marks = KilledAt(points if tick > 20 else set(), note)
-        while in_a_child(lambda marks=marks: world.trainer(marks=marks).step()):
+        watched.reached = reached = KilledAt(points if publish_interval > 20 else set(), note)
+        while in_a_child(lambda reached=reached: world.trainer(reached=reached).step()):
             points.remove(note.read_text())
     assert not points, "it never came there"
     return world
@@ -98,10 +99,10 @@ def test_killed_in_a_chain_it_draws_no_further_rows(
 
 
 def ledger_rounds(world: World) -> list[tuple[int, int]]:
-    return [(lease.first, lease.end) for lease in world.store.leases(1, 0)]
+    return [(id_block.first, id_block.end) for id_block in world.store.id_blocks(1, 0)]
 
 
-@pytest.mark.parametrize("call", mostly_slow(["answers", "leases"], ["answers"]))
+@pytest.mark.parametrize("call", mostly_slow(["answers", "id_blocks"], ["answers"]))
 def test_a_store_that_goes_away_in_the_midst_of_a_step_loses_nothing(
     call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,15 +131,15 @@ def interrupted(folder: Path, call: str) -> tuple[World, int]:
 
         return asked
 
-    for name in ("answers", "leases", "leaders", "beat", "beats", "now", "changed"):
+    for name in ("answers", "id_blocks", "leaders", "heartbeat", "heartbeats", "now", "changed"):
         setattr(store, name, guarded(name, getattr(store, name)))
-    for tick in range(120):
+    for publish_interval in range(120):
         world.play(1, lambda: None)
-        away[:] = [False] if call and tick % 7 == 0 else []
+        away[:] = [False] if call and publish_interval % 7 == 0 else []
         with suppress(StoreUnavailable):
             trainer.step()
         times, away[:] = times + any(away), []
-        if tick % 7 == 0:
+        if publish_interval % 7 == 0:
             for waits in (1.25, 0.5):  # it is tried again after a second; then a menu takes effect
                 world.time += waits
                 trainer.step()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from diminuendo.learners.remote_rounds import RemoteRounds
-from diminuendo.service.store import AnswerRow, LeaseRow, led
+from diminuendo.service.store import AnswerRow, IdBlockRow, fencing
 from diminuendo.service.store.books import StoreReleases
 from diminuendo.service.store.sqlite import SqliteStore
 from diminuendo.service.store.sqlite_file import SqliteFile
@@ -27,7 +27,7 @@ NOTHING, LITTLE, MUCH = Hers(), Hers((("little", 0.1),)), Hers((("much", 0.1),))
 @pytest.fixture(autouse=True)
 def _same_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     repeat_noise(monkeypatch)
-    monkeypatch.setattr(led, "STEP", 1)  # how often somebody led is compared, without chance
+    monkeypatch.setattr(fencing, "STEP", 1)  # how often somebody led is compared, without chance
 
 
 @pytest.mark.parametrize("setbacks", [False, True])
@@ -50,7 +50,7 @@ def test_whatever_she_does_nobody_sees_more_than_is_charged(kind: str, tmp_path:
 
 def many(store: Any) -> int:
     """How many have answered."""
-    return int(store._file.rows("SELECT count(*) FROM answers WHERE sealed IS NOT NULL")[0][0])
+    return int(store._file.rows("SELECT count(*) FROM answers WHERE encrypted IS NOT NULL")[0][0])
 
 
 def in_flight_by_answers(patch: pytest.MonkeyPatch) -> None:
@@ -61,8 +61,10 @@ def in_flight_by_answers(patch: pytest.MonkeyPatch) -> None:
 def a_bad_row_takes_its_group_along(patch: pytest.MonkeyPatch) -> None:
     put = SqliteStore.put
 
-    def all_or_none(self: SqliteStore, answers: Sequence[AnswerRow], visits: Any = ()) -> Any:
-        return put(self, answers if all(isinstance(row.sealed, bytes) for row in answers) else [], visits)
+    def all_or_none(self: SqliteStore, answers: Sequence[AnswerRow], user_rounds: Any = ()) -> Any:
+        return put(
+            self, answers if all(isinstance(row.encrypted, bytes) for row in answers) else [], user_rounds
+        )
 
     patch.setattr(SqliteStore, "put", all_or_none)
 
@@ -77,8 +79,10 @@ def ticks_by_answers(patch: pytest.MonkeyPatch) -> None:
 
 
 def beats_say_how_many(patch: pytest.MonkeyPatch) -> None:
-    beat = SqliteStore.beat
-    patch.setattr(SqliteStore, "beat", lambda self, name, note="": beat(self, name, f"{note}{many(self)}"))
+    heartbeat = SqliteStore.heartbeat
+    patch.setattr(
+        SqliteStore, "heartbeat", lambda self, name, note="": heartbeat(self, name, f"{note}{many(self)}")
+    )
 
 
 def erasure_gives_a_round_back(patch: pytest.MonkeyPatch) -> None:
@@ -125,17 +129,21 @@ def what_cannot_be_read_is_an_error(patch: pytest.MonkeyPatch) -> None:
 def divisors_by_answers(patch: pytest.MonkeyPatch) -> None:
     take_in = Placement._take_in
 
-    def silenced(self: Placement, lease: LeaseRow) -> None:
-        there = {row.round for row in self._store.answers(self.number, lease.first, lease.end)}
-        self._door.record_arrivals(lease.first, [number in there for number in range(lease.first, lease.end)])
-        take_in(self, lease)
+    def silenced(self: Placement, id_block: IdBlockRow) -> None:
+        there = {row.round for row in self._store.answers(self.number, id_block.first, id_block.end)}
+        self._door.record_arrivals(
+            id_block.first, [number in there for number in range(id_block.first, id_block.end)]
+        )
+        take_in(self, id_block)
 
     patch.setattr(Placement, "_take_in", silenced)
 
 
 def answers_move_the_clock(patch: pytest.MonkeyPatch) -> None:
     writing = SqliteFile.writing
-    patch.setattr(SqliteFile, "writing", lambda self, epoch=None, public=True: writing(self, epoch))
+    patch.setattr(
+        SqliteFile, "writing", lambda self, fencing_token=None, public=True: writing(self, fencing_token)
+    )
 
 
 Plant = Callable[[pytest.MonkeyPatch], None]

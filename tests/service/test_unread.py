@@ -15,9 +15,9 @@ from diminuendo.service.front import placement
 from diminuendo.service.keys import make_keys
 from diminuendo.service.records import PublicMenu, Report
 from diminuendo.service.site import read_site
-from diminuendo.service.store import LeaseRow
+from diminuendo.service.store import IdBlockRow
+from diminuendo.service.trainer.high_water_marks import HighWaterMarks
 from diminuendo.service.trainer.keys import Keys
-from diminuendo.service.trainer.witnesses import Witnesses
 from tests.service.site import Site, block, spec
 from tests.service.world import KINDS, World
 
@@ -37,12 +37,12 @@ def test_spec_of_a_placement(written: bytes, tmp_path: Path) -> None:
     """Others are served, are ready and on the dashboard, and the site is prepared."""
     site = Site(tmp_path, shop=spec("click"), other=spec("click"))
     site.publish("shop", block(0, 90))
-    changed(tmp_path / "site.db", "UPDATE placements SET facts = ? WHERE name = 'other'", written)
+    changed(tmp_path / "site.db", "UPDATE placements SET spec = ? WHERE name = 'other'", written)
 
     async def work() -> None:
         token = (await site.decide("shop"))["token"]
         assert (await site.answer(token, click=0)).status == 202
-        await site.app.front.sing()
+        await site.app.front.store_probe()
         await site.app.front.look()
         assert (await site.ask("GET", "/readyz", key=None)).status == 200
         assert (await site.ask("POST", "/v1/placements/other/decisions", {})).problem == "placement"
@@ -80,7 +80,7 @@ def test_a_trainer_goes_on_after_an_event_and_a_report(written: bytes, tmp_path:
     trainer = world.trainer()
     world.play(10, trainer.step)
     world.store.add_event(1, "items", written, "admin")
-    changed(tmp_path / "store.db", "UPDATE leases SET report = ?, reported_at = at", written)
+    changed(tmp_path / "store.db", "UPDATE id_blocks SET report = ?, reported_at = at", written)
     version = world.menu().version
     world.play(30, trainer.step)
     assert not trainer.failures
@@ -93,7 +93,7 @@ def test_numbers_of_a_report_that_cannot_be(tmp_path: Path) -> None:
     world.play(10, trainer.step)
     large = Report(0, 2**70, (-1, 2**70, 10**9), (2**70, -(2**70), 2**40))
     changed(
-        tmp_path / "store.db", "UPDATE leases SET report = ?, reported_at = at", msgspec.json.encode(large)
+        tmp_path / "store.db", "UPDATE id_blocks SET report = ?, reported_at = at", msgspec.json.encode(large)
     )
     before = len(world.store.menus(1))
     world.play(30, trainer.step)
@@ -103,10 +103,10 @@ def test_numbers_of_a_report_that_cannot_be(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("written", UNREAD)
 def test_notes_of_front_ends(written: bytes) -> None:
-    witnesses = Witnesses()
+    high_water_marks = HighWaterMarks()
     seen = {"front-1": (1.0, '{"home": [3, "0f"]}'), "front-2": (1.0, written.decode(errors="replace"))}
-    witnesses.hear(seen)
-    assert witnesses.of("home") == {(3, "0f")}
+    high_water_marks.read(seen)
+    assert high_water_marks.of("home") == {(3, "0f")}
 
 
 def test_heads_are_noted_under_the_population_that_the_store_says(tmp_path: Path) -> None:
@@ -119,14 +119,14 @@ def test_heads_are_noted_under_the_population_that_the_store_says(tmp_path: Path
     assert Keys(tmp_path / "keys").noted("somebody else's") is None
 
 
-def test_a_lease_whose_report_cannot_be_read_has_none(tmp_path: Path) -> None:
+def test_a_id_block_whose_report_cannot_be_read_has_none(tmp_path: Path) -> None:
     site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 90))
-    site.store.lease(1, 5, 1.0, None)
-    changed(tmp_path / "site.db", "UPDATE leases SET report = ?, reported_at = 1.0", b"\xff")
-    (lease,) = site.store.leases(1, 0)
-    assert isinstance(lease, LeaseRow)
-    assert lease.report is None
+    site.store.reserve_ids(1, 5, 1.0, None)
+    changed(tmp_path / "site.db", "UPDATE id_blocks SET report = ?, reported_at = 1.0", b"\xff")
+    (id_block,) = site.store.id_blocks(1, 0)
+    assert isinstance(id_block, IdBlockRow)
+    assert id_block.report is None
     site.store.close()
 
 

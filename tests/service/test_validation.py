@@ -26,11 +26,11 @@ SPEC: dict[str, list[Any]] = BUDGETS | {
     "retention": [0, -1, 10**20],
     "sample": [0, -3, 10**20],
     "deadline": [0, -1, 1e300, 1e-300],
-    "tick": [0, -1, 1e300, 1e-300],
-    "allowance": [-100, 1e300],
+    "publish_interval": [0, -1, 1e300, 1e-300],
+    "publish_delay": [-100, 1e300],
     "per_second": [0, -5, 1e300],
     "response_rate": [0, 2],
-    "heard": [-1, 1, 2],
+    "response_count": [-1, 1, 2],
     "pinned": [{"0": "kiwi"}, {"7": "plum"}],
     "caps": [[[["kiwi"], 1]], [[["plum"], -1]]],
 }
@@ -68,7 +68,16 @@ def test_a_site_file_refuses_it(tmp_path: Path, field: str, given: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "field", ["deadline", "tick", "allowance", "per_second", "response_rate", "heard", "delta"]
+    "field",
+    [
+        "deadline",
+        "publish_interval",
+        "publish_delay",
+        "per_second",
+        "response_rate",
+        "response_count",
+        "delta",
+    ],
 )
 @pytest.mark.parametrize("given", ["nan", "inf"])
 def test_a_site_file_refuses_what_is_no_number(tmp_path: Path, field: str, given: str) -> None:

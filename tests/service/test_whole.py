@@ -20,7 +20,7 @@ ITEMS = tuple(f"item {number}" for number in range(12))
 def test_what_users_say_is_learned(tmp_path: Path) -> None:
     """Everybody wants the last two items and nothing else."""
     given: dict[str, Any] = {"items": ITEMS, "users": 4000, "deadline": 0.3}
-    given |= {"per_second": 1000.0, "tick": 0.1, "allowance": 0.2}
+    given |= {"per_second": 1000.0, "publish_interval": 0.1, "publish_delay": 0.2}
     site = Site(tmp_path, shop=spec("full", **given))
     over = threading.Event()
 
@@ -45,8 +45,8 @@ def test_what_users_say_is_learned(tmp_path: Path) -> None:
                 rows.append({"token": each["token"], "ratings": ITEMS[-2:]})
             assert (await site.ask("POST", "/v1/feedback", rows)).status == 202
             await asyncio.sleep(0.06)
-        assert place.rounds.leases > 5
-        assert place.fillers < 2000
+        assert place.rounds.id_blocks > 5
+        assert place.fallbacks < 2000
 
     try:
         site.run(work)

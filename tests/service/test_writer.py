@@ -11,9 +11,9 @@ import pytest
 
 from diminuendo.errors import StoreUnavailable
 from diminuendo.service.front.writer import MOST_WAITING, Writer
-from diminuendo.service.store import AnswerRow, Counted, Store, VisitRow
+from diminuendo.service.store import AnswerRow, QuotaResult, Store, UserRound
 
-VISIT = VisitRow(1, b"a" * 16, 1, 2)
+VISIT = UserRound(1, b"a" * 16, 1, 2)
 
 
 class Slow:
@@ -21,23 +21,23 @@ class Slow:
 
     def __init__(self) -> None:
         self.groups: list[list[AnswerRow]] = []
-        self.visits: list[Sequence[VisitRow]] = []
+        self.user_rounds: list[Sequence[UserRound]] = []
         self.writing, self.go = threading.Event(), threading.Event()
         self.away = False
 
     async def is_writing(self) -> None:
         assert await asyncio.get_running_loop().run_in_executor(None, self.writing.wait, 60)
 
-    def put(self, answers: Sequence[AnswerRow], visits: Sequence[VisitRow] = ()) -> list[Counted]:
+    def put(self, answers: Sequence[AnswerRow], user_rounds: Sequence[UserRound] = ()) -> list[QuotaResult]:
         self.writing.set()
         assert self.go.wait(60)
         if self.away:
             raise StoreUnavailable("away")
-        if any(row.sealed == b"hostile" for row in answers):
+        if any(row.encrypted == b"hostile" for row in answers):
             raise OverflowError("a row that no table takes")
         self.groups.append(list(answers))
-        self.visits.append(visits)
-        return [Counted(visit.round % 2 == 0, visit.round) for visit in visits]
+        self.user_rounds.append(user_rounds)
+        return [QuotaResult(user_round.round % 2 == 0, user_round.round) for user_round in user_rounds]
 
 
 def run(work: Any) -> None:
@@ -63,29 +63,29 @@ def test_who_has_given_up_is_not_counted_and_what_was_said_is_kept() -> None:
         left.cancel()
         store.go.set()
         assert await first == []
-        assert await stays == [Counted(True, 2)]
-        assert [len(visits) for visits in store.visits] == [0, 2]
+        assert await stays == [QuotaResult(True, 2)]
+        assert [len(user_rounds) for user_rounds in store.user_rounds] == [0, 2]
         assert [[each.round for each in group] for group in store.groups] == [[0], [1]]
 
     run(work)
 
 
-def row(number: int, sealed: bytes = b"x") -> AnswerRow:
-    return AnswerRow(1, number, sealed)
+def row(number: int, encrypted: bytes = b"x") -> AnswerRow:
+    return AnswerRow(1, number, encrypted)
 
 
 def test_all_who_wait_are_kept_at_once_and_told_afterwards() -> None:
     async def work(store: Slow, writer: Writer) -> None:
         first = writer.keep([row(0)])
         await store.is_writing()
-        rest = [writer.keep([row(number)], [VisitRow(1, bytes(16), 1, number)]) for number in range(1, 50)]
+        rest = [writer.keep([row(number)], [UserRound(1, bytes(16), 1, number)]) for number in range(1, 50)]
         await asyncio.sleep(0.02)
         assert not first.done()
         assert not any(each.done() for each in rest)
         store.go.set()
         await asyncio.gather(first, *rest)
         assert [len(group) for group in store.groups] == [1, 49]
-        assert [each.result() for each in rest] == [[Counted(n % 2 == 0, n)] for n in range(1, 50)]
+        assert [each.result() for each in rest] == [[QuotaResult(n % 2 == 0, n)] for n in range(1, 50)]
 
     run(work)
 

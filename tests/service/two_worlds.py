@@ -1,6 +1,7 @@
 """Two worlds that differ in what one user does: everything that may be seen is compared, step by step.
 
-Public events (leases, reports, crashes, operators, clocks that are set back) and everybody else's answers are drawn by
+Public events (ID blocks, reports, crashes, operators, clocks that are set back) and everybody else's answers
+are drawn by
 chance and are the same in both. Noise follows from the names of releases, so worlds are equal, byte for byte, until
 hers is drawn; then what was added up may differ by what one user is charged for, and not more.
 """
@@ -17,7 +18,7 @@ import numpy as np
 
 from diminuendo.service.records import PlacementSpec, PublicMenu, Report, Said, Shown
 from diminuendo.service.seal import Sealer
-from diminuendo.service.store import AnswerRow, Lease
+from diminuendo.service.store import AnswerRow, IdBlock
 from diminuendo.service.trainer.trainer import Trainer
 from diminuendo.sums.private_counts import PrivateCounts
 from tests.service.world import ITEMS, World, chosen, spec
@@ -47,7 +48,7 @@ SAYS = (
     "null",
 )
 """What she may say: answers, or something that is none."""
-POINTS = ("answers read", "learned", "due", "drawn", "key made", "sealed", "published", "keys dropped")
+POINTS = ("answers read", "learned", "due", "drawn", "key made", "encrypted", "published", "keys dropped")
 START = 2_000_000.0
 
 
@@ -65,7 +66,7 @@ class KilledAt:
     def __init__(self) -> None:
         self.left = -1
 
-    def reached(self, point: str) -> None:
+    def __call__(self, point: str) -> None:
         if point in POINTS and self.left >= 0:
             self.left -= 1
             if self.left < 0:
@@ -105,7 +106,7 @@ class Side:
         self.spec, self.hers, self.her_round = KINDS[kind], hers, her_round
         self.stores = [self.world.store, self.world.opened()]
         self.marks = KilledAt()
-        self.trainer: Trainer = self.world.trainer(self.world.opened(), self.marks, instance="one")
+        self.trainer: Trainer = self.world.trainer(self.world.opened(), self.marks)
         self.drawn: dict[str, tuple[Any, Any, int]] = {}
         self.menus: dict[int, PublicMenu] = {}
         self.waiting: list[tuple[float, str, int, bytes]] = []
@@ -127,14 +128,14 @@ class Side:
             self.trainer.step()
         except Killed:
             self.marks.left = -1
-            self.trainer = self.world.trainer(self.world.opened(), self.marks, instance="one")
+            self.trainer = self.world.trainer(self.world.opened(), self.marks)
             self.trainer.step()
         finally:
             PrivateCounts._drawn = recorded  # type: ignore[method-assign]
             self.marks.left = -1
 
-    def lease(self, front: int, count: int, seconds: float, report: Report | None) -> Lease | None:
-        result = self.stores[front].lease(1, count, seconds, report)
+    def reserve_ids(self, front: int, count: int, seconds: float, report: Report | None) -> IdBlock | None:
+        result = self.stores[front].reserve_ids(1, count, seconds, report)
         for row in self.stores[front].menus(1, max(self.menus, default=0)):
             self.menus[row.version] = msgspec.json.decode(row.body, type=PublicMenu)
         return result
@@ -145,12 +146,12 @@ class Side:
             slate = (*slate[:-1], -1)
         return Shown(1, number, version, True, slate, type_)
 
-    def come(self, lease: Lease) -> None:
+    def come(self, id_block: IdBlock) -> None:
         """She comes, where it is her round."""
-        if lease.first <= self.her_round < lease.end:
+        if id_block.first <= self.her_round < id_block.end:
             hidden, now = self.spec.private_contexts, self.world.time
             shown = self.shown(
-                self.her_round, lease.version, self.hers.type if hidden else 0,
+                self.her_round, id_block.version, self.hers.type if hidden else 0,
                 self.hers.excludes and self.spec.exclusions,
             )  # fmt: skip
             for what, after in self.hers.says:
@@ -206,7 +207,7 @@ class Side:
         rows = [AnswerRow(1, number, self.world_seal(plain)) for number, plain in others]
         due = [each for each in self.waiting if each[0] <= now]
         self.waiting = [each for each in self.waiting if each[0] > now]
-        mine = [AnswerRow(1, number, sealed) for _, what, number, sealed in due if what == "say"]
+        mine = [AnswerRow(1, number, encrypted) for _, what, number, encrypted in due if what == "say"]
         if self.hers.kind == "object":
             mine += [AnswerRow(1, self.her_round, None), AnswerRow(2**70, -3, b""), AnswerRow(9, 0, b"x")]  # type: ignore[arg-type]
         rows = [*mine, *rows] if first else [*rows, *mine]
@@ -219,10 +220,11 @@ class Side:
     # What may be seen.
 
     def view(self) -> dict[str, Any]:
-        """All that anybody may see; of the database, all columns that are not sealed and not inside the wall."""
+        """All that anybody may see; of the database, all columns that are not encrypted and not inside the wall."""
         rows, result = self.stores[0]._file.rows, dict[str, Any]()
         tables = (
-            "trainers", "beats", "populations", "placements", "counters", "events", "requests", "leases", "ledger",
+            "trainers", "heartbeats", "populations", "placements", "counters", "events", "requests",
+            "id_blocks", "ledger",
             "releases",
         )  # fmt: skip
         for table in tables:
@@ -233,7 +235,9 @@ class Side:
         ]
         result["now"] = self.stores[0].now()
         result["failures"] = dict(self.trainer.failures)
-        result["overruns"] = {number: each.overruns for number, each in self.trainer.placements.items()}
+        result["missed_deadlines"] = {
+            number: each.missed_deadlines for number, each in self.trainer.placements.items()
+        }
         result["snapshots"] = rows("SELECT DISTINCT placement, version FROM snapshot_parts")
         return result
 
@@ -274,27 +278,29 @@ def _play(sides: list[Side], rng: random.Random, her_round: int, steps: int, set
         if act < 0.45:
             count, seconds = rng.randrange(0, 9), rng.choice((0.25, 0.25, 0.5, 4.0))
             report = reports.pop(rng.randrange(len(reports))) if reports and rng.random() < 0.7 else None
-            leases = [side.lease(front, count, seconds, report) for side in sides]
-            if leases[0] != leases[1]:
-                return Found(0.0, f"leases {leases}")
-            if (lease := leases[0]) is not None:
-                used = rng.randrange(lease.end - lease.first + 1)
-                if lease.first <= her_round < lease.end:
+            id_blocks = [side.reserve_ids(front, count, seconds, report) for side in sides]
+            if id_blocks[0] != id_blocks[1]:
+                return Found(0.0, f"ID blocks {id_blocks}")
+            if (id_block := id_blocks[0]) is not None:
+                used = rng.randrange(id_block.end - id_block.first + 1)
+                if id_block.first <= her_round < id_block.end:
                     used, settles = (
-                        max(used, her_round + 1 - lease.first),
-                        lease.expires_at + sides[0].spec.deadline,
+                        max(used, her_round + 1 - id_block.first),
+                        id_block.expires_at + sides[0].spec.deadline,
                     )
                 silent = tuple(
-                    n for n in range(lease.first, lease.first + used) if n != her_round and rng.random() < 0.1
+                    n
+                    for n in range(id_block.first, id_block.first + used)
+                    if n != her_round and rng.random() < 0.1
                 )
-                reports.append(Report(lease.first, used, silent))
-                for number in range(lease.first, lease.first + used):
+                reports.append(Report(id_block.first, used, silent))
+                for number in range(id_block.first, id_block.first + used):
                     if number != her_round and rng.random() < 0.9:
                         type_ = rng.randrange(4) if sides[0].spec.contexts else 0
-                        shown = sides[0].shown(number, lease.version, type_, False)
+                        shown = sides[0].shown(number, id_block.version, type_, False)
                         delay.append((now + rng.choice((0.0, 0.5, 1.5, 3.0)), number, shown, rng.random()))
                 for side in sides:
-                    side.come(lease)
+                    side.come(id_block)
         due = [each for each in delay if each[0] <= now]
         delay = [each for each in delay if each[0] > now]
         first, kill = rng.random() < 0.5, rng.randrange(12) if rng.random() < 0.3 else -1

@@ -1,7 +1,7 @@
 """Whether PostgreSQL cleans up as fast as a busy site makes dirt: how large tables are, minute by minute.
 
-Rounds are leased, answers stored and a tenth of users counted at a steady rate; every few seconds a menu with a
-snapshot is published, which deletes answers and leases. The server is as PostgreSQL comes. Now and then it says by
+Rounds are reserved, answers stored and a tenth of users counted at a steady rate; every few seconds a menu with a
+snapshot is published, which deletes answers and ID blocks. The server is as PostgreSQL comes. Now and then it says by
 table how many rows there are, and how many dead ones, its size with indexes, and how often it was vacuumed.
 
     python -m tests.service.vacuum [SECONDS] [ROWS A SECOND]
@@ -16,7 +16,7 @@ import time
 from dataclasses import replace
 
 from diminuendo.service.records import Report
-from diminuendo.service.store import AnswerRow, Lease, Store, VisitRow, open_store
+from diminuendo.service.store import AnswerRow, IdBlock, Store, UserRound, open_store
 from tests.kit import postgres
 from tests.kit.postgres import Server
 from tests.service.store_contract import FIRST_MENU, begun
@@ -43,15 +43,15 @@ def main(seconds: float, rate: int) -> None:
 
 def busy(store: Store, server: Server, database: str, seconds: float, rate: int) -> int:
     """Play, and say every now and then how large tables are; how many answers there were."""
-    epoch, rng, began = begun(store), random.Random(1), time.monotonic()
+    fencing_token, rng, began = begun(store), random.Random(1), time.monotonic()
     done, version = 0, 1
-    last: Lease | None = None
+    last: IdBlock | None = None
     marks, published, says = list[tuple[float, int]](), began, began + SAYS
     while (now := time.monotonic()) < began + seconds:
         many = int((now - began) * rate) - done
         numbers = range(done, done + many)
         named = [
-            VisitRow(1, rng.randrange(USERS).to_bytes(16), 10, number)
+            UserRound(1, rng.randrange(USERS).to_bytes(16), 10, number)
             for number in numbers
             if rng.random() < 0.1
         ]
@@ -59,15 +59,16 @@ def busy(store: Store, server: Server, database: str, seconds: float, rate: int)
         done += many
         if last is None or last.end < done:
             report = None if last is None else Report(last.first, last.end - last.first)
-            last = store.lease(1, 500, 1.5, report)
+            last = store.reserve_ids(1, 500, 1.5, report)
         if now > published + PUBLISHES:
             marks.append((now, done))
             before = max((number for at, number in marks if at < now - REMEMBERS), default=0)
             version, published = version + 1, now
             store.publish(
-                epoch, replace(FIRST_MENU, version=version, snapshot=SNAPSHOT, forget_before=before)
+                fencing_token,
+                replace(FIRST_MENU, version=version, snapshot=SNAPSHOT, gc_low_water_mark=before),
             )
-            store.beat("trainer", "well")
+            store.heartbeat("trainer", "well")
         if now > says:
             says += SAYS
             print(

@@ -17,9 +17,8 @@ from diminuendo.randomness.words import SecretRandomness
 from diminuendo.service.log import Log
 from diminuendo.service.records import PlacementSpec, PopulationSpec, PublicMenu, Report, Said, Shown
 from diminuendo.service.seal import Sealer
-from diminuendo.service.store import AnswerRow, Lease
+from diminuendo.service.store import AnswerRow, IdBlock
 from diminuendo.service.store.sqlite import SqliteStore
-from diminuendo.service.trainer.placement import Marks, NoMarks
 from diminuendo.service.trainer.trainer import Trainer
 from diminuendo.streams import taste_groups
 from diminuendo.types import Ints, Words
@@ -29,7 +28,7 @@ TASTES = taste_groups(USERS, N_ITEMS, groups=3, items_per_group=4, seed=4)
 ITEMS = tuple(f"item {number}" for number in range(N_ITEMS))
 TICK = 0.25
 INSIDE = 0
-"""The epoch of nobody: who has one reads all books, and who does not lead writes nothing."""
+"""The fencing token of nobody: who has one reads all books, and who does not lead writes nothing."""
 
 
 class SameSource:
@@ -54,7 +53,7 @@ class SameSource:
 class Watched:
     """Who is told before something is drawn, and when it was entered."""
 
-    marks: Marks = NoMarks()
+    reached: Callable[[str], None] = staticmethod(lambda point: None)
 
 
 def repeat_noise(monkeypatch: pytest.MonkeyPatch) -> Watched:
@@ -69,11 +68,11 @@ def repeat_noise(monkeypatch: pytest.MonkeyPatch) -> Watched:
             if isinstance(rng, SameSource):  # in a rehearsal there are others
                 rng.begin(f"{self.name}.{part}")
             secret.digits.rng = rng
-            watched.marks.reached("to be drawn")
+            watched.reached("to be drawn")
             return draw()
 
         result = once(self, part, begun, secret)
-        watched.marks.reached("entered")
+        watched.reached("entered")
         return result
 
     monkeypatch.setattr(Paid, "once", named)
@@ -86,10 +85,10 @@ def spec(learner: str, feedback: Any, **more: Any) -> PlacementSpec:
         "epsilon": 8.0,
         "deadline": 2.0,
         "per_second": 60.0,
-        "tick": TICK,
+        "publish_interval": TICK,
     }
     return PlacementSpec(
-        "users", ITEMS, SLOTS, feedback, **said | {"learner": learner, "allowance": TICK} | more
+        "users", ITEMS, SLOTS, feedback, **said | {"learner": learner, "publish_delay": TICK} | more
     )
 
 
@@ -125,11 +124,17 @@ class World:
     def opened(self) -> SqliteStore:
         return SqliteStore(self.folder / "store.db", wall=lambda: self.time)
 
-    def trainer(self, store: SqliteStore | None = None, marks: Marks | None = None, **more: Any) -> Trainer:
+    def trainer(
+        self,
+        store: SqliteStore | None = None,
+        reached: Callable[[str], None] = lambda point: None,
+        **more: Any,
+    ) -> Trainer:
         """One that listens to nobody before it begins, unless something else is said."""
         told: dict[str, Any] = {
             "rng": SameSource,
-            "marks": marks,
+            "reached": reached,
+            "instance": "one",
             "log": Log(self.written),
             "listens": 0.0,
         } | more
@@ -139,7 +144,7 @@ class World:
         for _ in range(ticks):
             self.time += TICK
             for front in self.front.values():
-                front.tick()
+                front.publish_interval()
             step()
 
     def releases(self) -> dict[str, bytes]:
@@ -172,46 +177,46 @@ class Front:
         self.delay: list[tuple[float, int, bytes]] = []
         self.menus: dict[int, PublicMenu] = {}
         self.shown: dict[int, tuple[int, tuple[int, ...]]] = {}
-        self.per_tick, self.fillers = 12, 0
+        self.per_tick, self.fallbacks = 12, 0
         self.said: dict[int, tuple[float, Said]] = {}
 
-    def tick(self) -> None:
+    def publish_interval(self) -> None:
         store, time = self.world.store, self.world.time
         self.look()
         due = [each for each in self.delay if each[0] <= time]
         self.delay = [each for each in self.delay if each[0] > time]
-        store.put([AnswerRow(self.number, number, self.sealed(said), at) for at, number, said in due])
-        lease = store.lease(self.number, self.per_tick, 2 * TICK, self.report)
+        store.put([AnswerRow(self.number, number, self.encrypted(said), at) for at, number, said in due])
+        id_block = store.reserve_ids(self.number, self.per_tick, 2 * TICK, self.report)
         self.report = None
-        if lease is None:
-            self.fillers += self.per_tick
+        if id_block is None:
+            self.fallbacks += self.per_tick
             return
-        self.report = self.show(lease)
+        self.report = self.show(id_block)
 
     def look(self) -> None:
         """Read the menus that are new."""
         for row in self.world.store.menus(self.number, max(self.menus, default=0)):
             self.menus[row.version] = msgspec.json.decode(row.body, type=PublicMenu)
 
-    def sealed(self, said: bytes) -> bytes:
+    def encrypted(self, said: bytes) -> bytes:
         number, key = self.menus[max(self.menus)].seal.split(":")
         return Sealer(bytes.fromhex(key), int(number)).seal(said)
 
-    def show(self, lease: Lease) -> Report:
-        """The rounds of a lease but the last, to users whose type is that of their round."""
-        menu, types = self.menus[lease.version], list[int]()
-        used = max(1, lease.end - lease.first - 1)
-        for number in range(lease.first, lease.first + used):
+    def show(self, id_block: IdBlock) -> Report:
+        """The rounds of an ID block but the last, to users whose type is that of their round."""
+        menu, types = self.menus[id_block.version], list[int]()
+        used = max(1, id_block.end - id_block.first - 1)
+        for number in range(id_block.first, id_block.first + used):
             types.append(number % 3 + 1 if self.spec.contexts else 0)
             slate = chosen(menu, number, types[-1], self.rng)
-            self.shown[number] = lease.version, slate
+            self.shown[number] = id_block.version, slate
             if self.rng.random() < 0.9:
-                said = self.say(Shown(self.number, number, lease.version, True, slate, types[-1]))
+                said = self.say(Shown(self.number, number, id_block.version, True, slate, types[-1]))
                 at = self.world.time + float(self.rng.uniform(0, 1.4 * self.spec.deadline))
                 self.delay.append((at, number, msgspec.msgpack.encode(said)))
                 self.said[number] = at, said
         public = bool(self.spec.contexts) and not self.spec.private_contexts
-        return Report(lease.first, used, types=tuple(types) if public else ())
+        return Report(id_block.first, used, types=tuple(types) if public else ())
 
     def say(self, shown: Shown) -> Said:
         someone, slate = TASTES[shown.round % USERS], [item for item in shown.slate if item >= 0]

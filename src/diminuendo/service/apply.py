@@ -19,11 +19,11 @@ from diminuendo.service.keys import TRAINER, make_keys, read_keys
 from diminuendo.service.records import PlacementSpec, PopulationSpec, read
 from diminuendo.service.site import Site
 from diminuendo.service.store import Store, find_store, open_store
-from diminuendo.service.store.led import CLOSED
+from diminuendo.service.store.fencing import CLOSED
 from diminuendo.service.store.rolled_back import adopt, refuse_older, refuse_unknown
-from diminuendo.service.trainer.heard import Heard
 from diminuendo.service.trainer.made import budget_of, made
 from diminuendo.service.trainer.private_keys import make_master, read_masters
+from diminuendo.service.trainer.response_count import ResponseCount
 
 
 def check_site(site: Site) -> Iterator[str]:
@@ -58,7 +58,7 @@ def apply_site(site: Site, adopting: bool = False) -> Iterator[str]:
         else:
             make_keys(site.keys)
         if site.trainers and site.trainer_keys == "store":
-            if any(store.kept_keys(row.number) for row in store.placements()):
+            if any(store.keys_of(row.number) for row in store.placements()):
                 read_masters(site.keys / TRAINER)  # a new one could not decrypt what is there
             else:
                 make_master(site.keys / TRAINER)
@@ -155,7 +155,7 @@ def budget_errors(
         try:
             learner = made(spec, Ledger(budget).named(placed), lambda: 0.0, SeededSource(0))
             RemoteRounds(learner)
-            costs += Heard(spec, Ledger(budget)).cost
+            costs += ResponseCount(spec, Ledger(budget)).cost
         except DiminuendoError as error:
             whole = False
             yield f"placements.{placed} cannot be made: {error}"

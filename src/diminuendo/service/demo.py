@@ -57,7 +57,7 @@ epsilon = 1.0
 delta = 1e-6
 deadline = "2 s"
 per_second = {per_second}
-allowance = "1 s"
+publish_delay = "1 s"
 
 [placements.offers]
 population = "clickers"
@@ -69,7 +69,7 @@ epsilon = 1.0
 delta = 0.0
 deadline = "2 s"
 per_second = {per_second}
-allowance = "1 s"
+publish_delay = "1 s"
 """
 
 

@@ -23,12 +23,10 @@ Happened = Literal[
     "store back",
     "operator",
     "fault",
-    "led",
-    "let go",
-    "put back",
+    "acquired",
+    "released",
+    "rolled back",
     "closed",
-    "name taken",
-    "name free",
 ]
 SPEC = frozenset(
     {

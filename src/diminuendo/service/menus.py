@@ -49,25 +49,25 @@ def public_menu(learner: Learner, version: int, **more: Any) -> PublicMenu:
     }
     match menu:
         case OneSlate():
-            kind, filler = {"kind": "one", "slates": _rows(menu.slate[None, :])}, menu.slate
+            kind, fallback = {"kind": "one", "slates": _rows(menu.slate[None, :])}, menu.slate
         case SlateByType():
             own = () if menu.own is None else _rows(menu.own)
-            kind, filler = {"kind": "types", "slates": _rows(menu.slates), "own": own}, menu.slates[0]
+            kind, fallback = {"kind": "types", "slates": _rows(menu.slates), "own": own}, menu.slates[0]
         case AssignedSlates():
             kind = {"kind": "rounds", "slates": _rows(menu.slates), "shown": _row(menu.assigned)}
-            filler = policy.filler()
+            fallback = policy.filler()
         case SlatesByGroup():
             own = () if menu.rankings is None else _rows(menu.rankings)
             kind = {"kind": "groups", "slates": _rows(menu.slates), "decks": _rows(menu.decks), "own": own}
-            kind, filler = kind | {"groups": _row(menu.groups)}, policy.filler()
+            kind, fallback = kind | {"groups": _row(menu.groups)}, policy.filler()
         case RandomSlates() | RandomFromLists():
-            kind, filler = {"kind": "random", "lists": lists or _all_items(menu)}, _any(policy)
+            kind, fallback = {"kind": "random", "lists": lists or _all_items(menu)}, _any(policy)
             says &= isinstance(menu, RandomSlates)
         case _:
             raise InvalidInput(f"Menus of kind {menu.kind!r} need coins that the learner has to know.")
     ranking = _row(result) if (result := getattr(menu, "ranking", None)) is not None else ()
     return PublicMenu(
-        **sizes | kind | {"ranking": ranking, "filler": _row(filler), "propensities": says} | more
+        **sizes | kind | {"ranking": ranking, "fallback": _row(fallback), "propensities": says} | more
     )
 
 

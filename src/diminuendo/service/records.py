@@ -1,4 +1,4 @@
-"""Records: what front ends, trainer and store hand to each other. Whatever is not sealed is public.
+"""Records: what front ends, trainer and store hand to each other. Whatever is not encrypted is public.
 
 Front ends import this and nothing that is compiled, so that they start fast and stay small.
 """
@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar
 from msgspec import MsgspecError, Struct, field
 from msgspec.json import decode
 
-LEASE_HOLDS, LEASE_LASTS = 0.5, 1.5
-"""Seconds: of traffic that a lease of rounds is for, and for which they are leased."""
+ID_BLOCK_HOLDS, ID_BLOCK_LASTS = 0.5, 1.5
+"""Seconds: of traffic that an ID block of rounds is for, and for which they are reserved."""
 Kind = Literal["one", "types", "rounds", "groups", "random"]
 
 
@@ -53,7 +53,7 @@ class PlacementSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """For how many rounds users are kept at most, by learners that keep users; None: as long as they like."""
     sample: int = 1
     """Of how many users one has a round and is learned from, by a public coin; all are served."""
-    heard: float = 0.0
+    response_count: float = 0.0
     """The part of the population's budget, from 0 to 1, that is spent on saying how many users answer, about."""
     response_rate: float = 1.0
     """The share of users who answer at all; a guess that was not made from what these users say."""
@@ -61,9 +61,9 @@ class PlacementSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds for which an answer counts after its slate was chosen."""
     per_second: float = 10.0
     """How many decisions a second are expected at most: blocks and memory are made for that."""
-    tick: float = 1.0
+    publish_interval: float = 1.0
     """Seconds: menus take effect at whole ticks of the store's clock ..."""
-    allowance: float = 2.0
+    publish_delay: float = 2.0
     """... at least this long after what they are made of was settled."""
 
     @property
@@ -77,7 +77,7 @@ class PlacementSpec(Struct, frozen=True, forbid_unknown_fields=True):
         return self.private_contexts or self.exclusions
 
 
-class HeardNote(Struct, frozen=True):
+class NoisyCount(Struct, frozen=True):
     """How many answered, about: published with noise (trainer/heard.py)."""
 
     answers: float
@@ -117,7 +117,7 @@ class PublicMenu(Struct, frozen=True, omit_defaults=True):
     """The first round that it is for."""
     end: int | None
     """No round from this one on is shown by it; None: it holds until the next menu."""
-    filler: tuple[int, ...]
+    fallback: tuple[int, ...]
     """What is shown where no round can be had; answers to that count for nothing."""
     slates: tuple[tuple[int, ...], ...] = ()
     """Rows of items, -1 for a slot that is empty."""
@@ -139,21 +139,22 @@ class PublicMenu(Struct, frozen=True, omit_defaults=True):
     """Rounds before this one are forgotten: tastes have changed, as what was published says."""
     spent: tuple[float, ...] = ()
     """What was spent up to that head, and the population's budget, as epsilons."""
-    heard: HeardNote | None = None
+    response_count: NoisyCount | None = None
     """How many answered, about, where that is published."""
     guarantee: dict[str, Any] = {}
     """What the learner guarantees (`Guarantee.as_json`), with the learner's name."""
     signal: str = ""
     """Whether what was published up to that head shows that anybody answers in time; "" where no rewards are."""
     seal: str = ""
-    """The number of the trainer's key that answers are sealed to, and that key, in hexadecimal digits with a colon."""
+    """The number of the trainer's key that answers are encrypted to, and that key, in hexadecimal digits with
+    a colon."""
 
 
 class Report(Struct, frozen=True, omit_defaults=True):
-    """What became of a lease, as its front end says when it asks for the next. All of it is public."""
+    """What became of an ID block, as its front end says when it asks for the next. All of it is public."""
 
     first: int
-    """Which lease: its first round."""
+    """Which ID block: its first round."""
     used: int
     """How many of its rounds were shown, from the first on."""
     silent: tuple[int, ...] = ()
@@ -188,14 +189,14 @@ class Shown(Struct, frozen=True, array_like=True):
     round: int
     version: int
     counts: bool
-    """False: a filler, or a round beyond her visits."""
+    """False: a fallback slate, or a round over quota."""
     slate: tuple[int, ...]
     """The row, -1 for a slot that is empty."""
     type: int = 0
 
 
 class Said(Struct, frozen=True, array_like=True):
-    """One answer as it is sealed: what was shown, and what she said to it, checked at the door."""
+    """One answer as it is encrypted: what was shown, and what she said to it, checked at the door."""
 
     shown: Shown
     ratings: dict[int, float] | None = None
@@ -204,4 +205,4 @@ class Said(Struct, frozen=True, array_like=True):
     click: int | None = field(default=None)
     """The slot that was clicked first; None where nothing was."""
     padding: bytes = b""
-    """Nothing: so that the length of what is sealed does not tell how much she wants."""
+    """Nothing: so that the length of what is encrypted does not tell how much she wants."""

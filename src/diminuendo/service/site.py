@@ -51,7 +51,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,59}")
 ENGINES, CLUSTER = ("here", "threads", "ray"), "ray://"
 """Where users may be stored, as in `engine_called`; repeated here because learners take long to load."""
-DURATIONS = ("deadline", "tick", "allowance")
+DURATIONS = ("deadline", "publish_interval", "publish_delay")
 
 
 class _Top(Struct, forbid_unknown_fields=True):

@@ -37,17 +37,17 @@ def placement_errors(spec: PlacementSpec) -> Errors:
     for field, number in (("users", spec.users), ("retention", spec.retention), ("sample", spec.sample)):
         if number is not None and not 1 <= number <= MOST:
             yield field, f"at least 1, at most {MOST:.0e}; got {number}."
-    for field in ("deadline", "tick"):
+    for field in ("deadline", "publish_interval"):
         if not SHORTEST <= (given := getattr(spec, field)) <= LONGEST:
             yield field, f"more than 0, from a thousandth of a second to a year; got {given} seconds."
-    if not 0 <= spec.allowance <= LONGEST:
-        yield "allowance", f"not below 0, at most a year; got {spec.allowance} seconds."
+    if not 0 <= spec.publish_delay <= LONGEST:
+        yield "publish_delay", f"not below 0, at most a year; got {spec.publish_delay} seconds."
     if not 0 < spec.per_second <= FASTEST:
         yield "per_second", f"more than 0, at most {FASTEST:,.0f}; got {spec.per_second}."
     if not 0 < spec.response_rate <= 1:
         yield "response_rate", f"a share above 0, at most 1; got {spec.response_rate}."
-    if not 0 <= spec.heard < 1:
-        yield "heard", f"a part of the budget, below 1; got {spec.heard}."
+    if not 0 <= spec.response_count < 1:
+        yield "response_count", f"a part of the budget, below 1; got {spec.response_count}."
     for slot, item in spec.pinned.items():
         if not 0 <= slot < spec.slots or item not in names:
             yield (

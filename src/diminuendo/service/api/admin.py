@@ -15,7 +15,7 @@ from diminuendo.service.front.front import Front
 from diminuendo.service.front.placement import Placement
 from diminuendo.service.records import ItemsChanged, PublicMenu, read
 from diminuendo.service.store import EventRow, MenuRow
-from diminuendo.service.store.led import CLOSED, is_closed
+from diminuendo.service.store.fencing import CLOSED, is_closed
 
 ITEM_CHANGE = msgspec.json.Decoder(bodies.ItemChange)
 ERASURE = msgspec.json.Decoder(bodies.Erasure)
@@ -103,7 +103,7 @@ async def versions(request: Request) -> bodies.VersionList:
 
 def _version(row: MenuRow, place: Placement) -> bodies.VersionBody:
     menu = msgspec.json.decode(row.body, type=PublicMenu)
-    leading = [None if item < 0 else place.spec.items[item] for item in menu.filler]
+    leading = [None if item < 0 else place.spec.items[item] for item in menu.fallback]
     return bodies.VersionBody(
         row.version,
         row.effective_at,

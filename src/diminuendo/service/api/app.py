@@ -165,7 +165,7 @@ class Api:
         ready = {name: place.ready and place.in_effect() is not None for name, place in front.by_name.items()}
         shows = any(ready.values()) or not ready  # a new placement does not keep others from being served
         older = any(place.went_back for place in front.by_name.values())
-        why = front.unwell or ("" if shows else reasons.PUT_BACK if older else reasons.NO_MENU)
+        why = front.unwell or ("" if shows else reasons.ROLLED_BACK if older else reasons.NO_MENU)
         if to_serve and why:
             raise Problem("unavailable", why=why)
         health = bodies.Health(not why, not front.unwell, front.heartbeat_at, ready, why)

@@ -53,8 +53,8 @@ class PublicNumbers(Collector):
         for place in front.by_name.values():
             labels = [front.name, place.name]
             decisions.add_metric(labels, place.decisions)
-            fallbacks.add_metric(labels, place.fillers)
-            blocks.add_metric(labels, place.rounds.leases)
+            fallbacks.add_metric(labels, place.fallbacks)
+            blocks.add_metric(labels, place.rounds.id_blocks)
             unused.add_metric(labels, place.rounds.lost)
             if (current := place.in_effect()) is not None:
                 row, menu = current[0], current[1].menu

@@ -31,13 +31,13 @@ const Diminuendo = {
     return {
       close: () => clearInterval(timer),
       async choose(context = {}, exclude) {
-        const {kind, slates, filler, items} = now;
+        const {kind, slates, fallback, items} = now;
         const row = exclude ? 0 : kind == "one" ? slates[0] : kind == "types" && slates[contextId(context)];
         const names = row => row.map(item => item < 0 ? null : items[item]);
         const decision = send(decide, JSON.stringify({context: now.columns.length ? context : undefined, exclude}))
           .then(r => r.ok ? r.json() : {}).catch(() => ({}));
         const slate = row ? names(row) : (await decision).slate
-          || names(filler).map(n => exclude?.includes(n) ? null : n);
+          || names(fallback).map(n => exclude?.includes(n) ? null : n);
         return {slate, sendFeedback: given => decision.then(({slate: theirs, token}) =>
           !!token && (!!given.ratings || JSON.stringify(theirs) == JSON.stringify(slate)) &&
           send(feedback, JSON.stringify({token, ...given})).then(r => r.ok, () => false))};

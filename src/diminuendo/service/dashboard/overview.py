@@ -7,7 +7,7 @@ from diminuendo.service.dashboard.accounts import Account
 from diminuendo.service.dashboard.html import Html, fill, joined
 from diminuendo.service.dashboard.views import PlacementView, Public
 from diminuendo.service.dashboard.words import count, percent, span, when
-from diminuendo.service.store.led import CLOSED, is_closed
+from diminuendo.service.store.fencing import CLOSED, is_closed
 
 FEEDBACK = {"full": "full feedback", "bandit": "rewards", "click": "clicks"}
 NO_PLACEMENT = Html(

@@ -11,7 +11,7 @@ from diminuendo.service.dashboard.accounts import Account
 from diminuendo.service.dashboard.html import Html, fill, joined
 from diminuendo.service.dashboard.views import Health, Moment, PlacementView, Slate, State
 from diminuendo.service.dashboard.words import count, epsilon, percent, when
-from diminuendo.service.store.led import is_closed
+from diminuendo.service.store.fencing import is_closed
 
 ROW, GAP = 38, 6
 MOST_MENUS = 60

@@ -233,7 +233,8 @@ def _specification(view: PlacementView, now: float) -> Html:
         ("Feedback deadline", span(spec.deadline)),
         (
             "Publication",
-            f"every {spec.tick:g} s at most, {spec.allowance:g} s or more after the impressions of a menu are closed",
+            f"every {spec.publish_interval:g} s at most, "
+            f"{spec.publish_delay:g} s or more after the impressions of a menu are closed",
         ),
         (
             "Contexts",

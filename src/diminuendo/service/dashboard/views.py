@@ -15,8 +15,16 @@ from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any, Protocol
 
 from diminuendo.service.dashboard.accounts import Account
-from diminuendo.service.records import HeardNote, ItemsChanged, PlacementSpec, PublicMenu, read
-from diminuendo.service.store import NO_BEAT, STORED_WITHIN, Beat, EventRow, LeaseRow, MenuRow, PlacementRow
+from diminuendo.service.records import ItemsChanged, NoisyCount, PlacementSpec, PublicMenu, read
+from diminuendo.service.store import (
+    NO_HEARTBEAT,
+    STORED_WITHIN,
+    EventRow,
+    Heartbeat,
+    IdBlockRow,
+    MenuRow,
+    PlacementRow,
+)
 
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
@@ -38,10 +46,10 @@ class Reads(Protocol):
     def populations(self) -> dict[str, bytes]: ...
     def placements(self) -> list[PlacementRow]: ...
     def menus(self, placement: int, after: int = 0) -> list[MenuRow]: ...
-    def leases(self, placement: int, first: int) -> list[LeaseRow]: ...
+    def id_blocks(self, placement: int, first: int) -> list[IdBlockRow]: ...
     def events(self, placement: int, after: int = 0) -> list[EventRow]: ...
-    def beats(self) -> dict[str, tuple[float, str]]: ...
-    def books(self, population: str, epoch: int | None) -> Books: ...
+    def heartbeats(self) -> dict[str, tuple[float, str]]: ...
+    def books(self, population: str, fencing_token: int | None) -> Books: ...
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ class PlacementView:
     """Whether the trainer failed here and retries."""
     stopped: bool = False
     """Whether releases have stopped in its population, because the store was rolled back."""
-    responses: HeardNote | None = None
+    responses: NoisyCount | None = None
     """The noisy response count, where it is published."""
 
     def named(self, item: int) -> str:
@@ -189,7 +197,7 @@ class PlacementView:
         spec, menu = self.spec, self.menu
         if self.over:
             return None, "All planned impressions are assigned; one last menu may come."
-        wait = spec.deadline + STORED_WITHIN + spec.allowance
+        wait = spec.deadline + STORED_WITHIN + spec.publish_delay
         if menu is None:
             return None, "It comes when the trainer has created the learner."
         if menu.end is None or self.to_go:
@@ -199,7 +207,7 @@ class PlacementView:
                 f"It comes{more} at least {wait:,.0f} seconds after the last impression it learns from.",
             )
         earliest = max(now, self.last_expires + wait)
-        return math.ceil(earliest / spec.tick) * spec.tick, (
+        return math.ceil(earliest / spec.publish_interval) * spec.publish_interval, (
             "All impressions of this menu are assigned; feedback counts until the deadline."
         )
 
@@ -249,7 +257,7 @@ class Public:
         self._accounts: dict[str, Account] = {}
         self._views: dict[int, PlacementView] = {}
         self._menus: dict[int, list[MenuRow]] = {}
-        self._lease: dict[int, int] = {}
+        self._id_block: dict[int, int] = {}
 
     def populations(self) -> list[str]:
         """Their names."""
@@ -270,35 +278,38 @@ class Public:
 
     def state(self, placement: str | None = None) -> State:
         """The state of the site, with all placements or one."""
-        now, rows, beats = self._store.now(), self._store.placements(), self._store.beats()
+        now, rows, heartbeats = self._store.now(), self._store.placements(), self._store.heartbeats()
         with self._lock:
             for row in rows:
                 if row.number not in self._views and (spec := read(PlacementSpec, row.spec)) is not None:
                     self._views[row.number] = PlacementView(row, spec)
-                    self._menus[row.number], self._lease[row.number] = [], 0
-            busy = max((view.spec.allowance + view.spec.tick for view in self._views.values()), default=0.0)
+                    self._menus[row.number], self._id_block[row.number] = [], 0
+            busy = max(
+                (view.spec.publish_delay + view.spec.publish_interval for view in self._views.values()),
+                default=0.0,
+            )
             views = [
-                self._update(self._views[row.number], now, beats)
+                self._update(self._views[row.number], now, heartbeats)
                 for row in rows
                 if row.number in self._views and placement in (None, row.name)
             ]
         kind = "population "
         stopped = {
-            name.removeprefix(kind): b[1] for name, b in beats.items() if name.startswith(kind) and b[1]
+            name.removeprefix(kind): b[1] for name, b in heartbeats.items() if name.startswith(kind) and b[1]
         }
-        return State(now, views, _health(beats, now, busy), stopped)
+        return State(now, views, _health(heartbeats, now, busy), stopped)
 
-    def _update(self, view: PlacementView, now: float, beats: dict[str, Beat]) -> PlacementView:
+    def _update(self, view: PlacementView, now: float, heartbeats: dict[str, Heartbeat]) -> PlacementView:
         row = view.row
         for event in self._store.events(row.number, view.events[-1].seq if view.events else 0):
             view.events.append(event)
             if event.kind == "items":
                 change = read(ItemsChanged, event.body) or ItemsChanged()
                 view.retired = (view.retired | set(change.retire)) - set(change.appear)
-        view.failed = bool(beats.get(f"placement {row.name}", NO_BEAT)[1])
-        view.stopped = bool(beats.get(f"population {row.population}", NO_BEAT)[1])
+        view.failed = bool(heartbeats.get(f"placement {row.name}", NO_HEARTBEAT)[1])
+        view.stopped = bool(heartbeats.get(f"population {row.population}", NO_HEARTBEAT)[1])
         self._read_menus(view, now)
-        self._read_leases(view)
+        self._read_id_blocks(view)
         return view
 
     def _read_menus(self, view: PlacementView, now: float) -> None:
@@ -309,7 +320,7 @@ class Public:
             row = waiting.pop(0)
             if (menu := read(PublicMenu, row.body)) is not None:
                 view.menu = menu
-                slate = menu.slates[0] if menu.kind == "one" and menu.slates else menu.filler
+                slate = menu.slates[0] if menu.kind == "one" and menu.slates else menu.fallback
                 view.history.append(
                     Moment(
                         row.version,
@@ -323,23 +334,25 @@ class Public:
                 )
         if view.menu is not None:
             view.impressions = max(view.impressions, view.menu.first)
-            view.responses = view.menu.heard
+            view.responses = view.menu.response_count
 
-    def _read_leases(self, view: PlacementView) -> None:
-        for lease in self._store.leases(view.row.number, self._lease[view.row.number]):
-            if not view.points or lease.end > view.points[-1][1]:
-                view.points.append((lease.at, lease.end))
-            view.impressions = max(view.impressions, lease.end)
-            view.last_expires = max(view.last_expires, lease.expires_at)
-            self._lease[view.row.number] = lease.first
+    def _read_id_blocks(self, view: PlacementView) -> None:
+        for id_block in self._store.id_blocks(view.row.number, self._id_block[view.row.number]):
+            if not view.points or id_block.end > view.points[-1][1]:
+                view.points.append((id_block.at, id_block.end))
+            view.impressions = max(view.impressions, id_block.end)
+            view.last_expires = max(view.last_expires, id_block.expires_at)
+            self._id_block[view.row.number] = id_block.first
         if len(view.points) > 2 * POINTS:
             view.points[:POINTS] = view.points[:POINTS:2]
 
 
-def _health(beats: dict[str, Beat], now: float, busy: float) -> list[Health]:
+def _health(heartbeats: dict[str, Heartbeat], now: float, busy: float) -> list[Health]:
     result = list[Health]()
     for kind in ("trainer", "front"):
-        ages = sorted((max(0.0, now - at), name) for name, (at, _) in beats.items() if name.startswith(kind))
+        ages = sorted(
+            (max(0.0, now - at), name) for name, (at, _) in heartbeats.items() if name.startswith(kind)
+        )
         recent = [each for each in ages if each[0] < GONE] or ages[:1]
         result += sorted((Health(name, age, busy) for age, name in recent), key=lambda one: one.name)
     return result

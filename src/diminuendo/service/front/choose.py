@@ -1,6 +1,6 @@
 """A menu ready to choose by: which slate a round shows to whom, and with what chance.
 
-The chance of a slate is that inside a lease (docs/maths/late.md, Theorem L2): among the rounds of the lease that
+The chance of a slate is that inside an ID block (docs/maths/late.md, Theorem L2): among the rounds of the ID block that
 are left, those that show the same slate.
 """
 
@@ -29,7 +29,7 @@ class Chooser:
         """`names`: the shop's, of its items. `hidden`: slates are hers alone, and no chance is said.
 
         `sampled`: some users are outside of a public sample. Where slates are dealt they see another one than those
-        inside, and their chances would depend on a lease that they have no part in: none is said then, of anybody.
+        inside, and their chances would depend on an ID block that they have no part in: none is said then, of anybody.
         """
         self.menu = menu
         self._names = names
@@ -60,14 +60,14 @@ class Chooser:
             result = menu.slates[self.row(number, type_)]
         return self._without(result, type_, excluded) if excluded else result
 
-    def filler(self, type_: int, excluded: Collection[int] = ()) -> Slate:
+    def fallback(self, type_: int, excluded: Collection[int] = ()) -> Slate:
         """What is shown where there is no round; nor may that be what she excludes."""
-        return self._without(self.menu.filler, type_, excluded) if excluded else self.menu.filler
+        return self._without(self.menu.fallback, type_, excluded) if excluded else self.menu.fallback
 
     def outside(self, type_: int, excluded: Collection[int] = ()) -> Slate:
         """What is shown outside of a public sample: what the menu shows; where slates are dealt, the leading one."""
         if self.menu.kind in ("rounds", "groups"):
-            return self.filler(type_, excluded)
+            return self.fallback(type_, excluded)
         return self.slate(self.menu.first, type_, excluded)
 
     def _without(self, slate: Slate, type_: int, excluded: Collection[int]) -> Slate:
@@ -99,11 +99,11 @@ class Chooser:
         return result
 
     def bag(self, first: int, end: int) -> Bag:
-        """The chances of the rounds of a lease."""
+        """The chances of the rounds of an ID block."""
         return Bag(self, first, end)
 
     def chances(self, first: int, end: int, group: int) -> list[float]:
-        """Of each round of a lease, with what chance it shows what it shows to users of a group."""
+        """Of each round of an ID block, with what chance it shows what it shows to users of a group."""
         menu, low, high = self.menu, first - self.menu.first, end - self.menu.first
         deck = menu.shown if menu.kind == "rounds" else menu.decks[group]
         left: dict[int, int] = {}
@@ -115,17 +115,18 @@ class Chooser:
         return result[::-1]
 
     def certain(self) -> float | None:
-        """The chance of every slate, where it does not depend on what is left of a lease; None where none is said."""
+        """The chance of every slate, where it does not depend on what is left of an ID block; None where none
+        is said."""
         return (1.0 if self.menu.kind in ("one", "types") else self._random_chance) if self._says else None
 
     @property
     def dealt(self) -> bool:
-        """Whether chances depend on what is left of a lease."""
+        """Whether chances depend on what is left of an ID block."""
         return self._says and self.menu.kind in ("rounds", "groups")
 
 
 class Bag:
-    """What the rounds of one lease show, and so with what chance each does."""
+    """What the rounds of one ID block show, and so with what chance each does."""
 
     def __init__(self, chooser: Chooser, first: int, end: int) -> None:
         self._chooser, self._first, self._end = chooser, first, end

@@ -1,4 +1,5 @@
-"""A front end: placements kept up to date, leases tidied, and a canary that shows that answers can be stored."""
+"""A front end: placements kept up to date, ID blocks tidied, and a write probe that shows that answers can be
+stored."""
 
 from __future__ import annotations
 
@@ -21,17 +22,17 @@ from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.front.writer import Writer
 from diminuendo.service.log import Log, StoreWatch
 from diminuendo.service.store import NO_PLACEMENT, AnswerRow, Store, reasons
-from diminuendo.service.store.led import CLOSED, is_closed
+from diminuendo.service.store.fencing import CLOSED, is_closed
 
 T = TypeVar("T")
-LOOKS_EVERY, SINGS_EVERY = 0.5, 2.0
-"""Seconds between looks for menus, and between canaries."""
-SUNG_WITHIN = 10.0
-"""Seconds since a canary was stored, at most, of a front end that is ready; one takes as long, at most."""
+LOOKS_EVERY, PROBES_EVERY = 0.5, 2.0
+"""Seconds between looks for menus, and between write probes."""
+PROBED_WITHIN = 10.0
+"""Seconds since a write probe was stored, at most, of a front end that is ready; one takes as long, at most."""
 BEHIND = 0.02
 """Seconds by which this process's idea of the store's clock is behind it, at most twice that; it is left alone as long
 as that is so. How long the store takes to tell the time depends on who else writes, and answers have times by it."""
-CANARY_BYTES = 128
+PROBE_BYTES = 128
 
 
 class Front:
@@ -41,11 +42,11 @@ class Front:
         self.store, self.name, self.log = store, name, log
         self.by_name: dict[str, Placement] = {}
         self.heartbeat_at: float | None = None
-        """When a canary was last stored, by the store's clock."""
+        """When a write probe was last stored, by the store's clock."""
         self.looked = False
         """Whether there ever was a look at the store; without, nothing is known of any placement."""
         self.watch = StoreWatch(log, front=name)
-        self._sung = float("-inf")  # the same as `heartbeat_at`, by this process's clock
+        self._probed_at = float("-inf")  # the same as `heartbeat_at`, by this process's clock
         self._offset: float | None = None
         self._since, self._known = 0.0, 0  # menus of before are known, and placements up to that number
         self._looking = Lock()
@@ -62,12 +63,12 @@ class Front:
         await self.look()
         self._tasks = [
             asyncio.create_task(self._again(LOOKS_EVERY, self.look)),
-            asyncio.create_task(self._again(SINGS_EVERY, self._probe)),
+            asyncio.create_task(self._again(PROBES_EVERY, self._probe)),
         ]
         self.log.say("started", front=self.name)
 
     async def stop(self) -> None:
-        """End: what waits is kept, and leases are reported."""
+        """End: what waits is kept, and ID blocks are reported."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -87,7 +88,7 @@ class Front:
         return -1.0 if self._offset is None else time.monotonic() + self._offset
 
     async def look(self) -> None:
-        """Look for placements and menus, and tidy leases."""
+        """Look for placements and menus, and tidy ID blocks."""
         before = {name: place.in_effect() for name, place in self.by_name.items()}
         try:
             await self.ask(self._look)
@@ -144,38 +145,40 @@ class Front:
                 self._unread.add(number)
                 self.log.fault(error)
 
-    async def sing(self) -> None:
+    async def store_probe(self) -> None:
         """Store an answer that belongs to nobody, as answers are stored, and say that it went well.
 
         The note says which menus were seen: a store that was restored from a copy knows older ones. One that has
         forgotten the last note was restored meanwhile: rounds of it were shown before, and nothing more of it is shown.
         """
-        noted = (await self.ask(self.store.beats)).get(self.name, (0.0, ""))[0]
+        noted = (await self.ask(self.store.heartbeats)).get(self.name, (0.0, ""))[0]
         if self.heartbeat_at is not None and noted < self.heartbeat_at:
             for place in self.by_name.values():
                 place.went_back = True
         seen = {place.name: (result[0].version, result[1].menu.head) for place, result in self._seen()}
-        row = AnswerRow(NO_PLACEMENT, int.from_bytes(self.name.encode()[-7:]), os.urandom(CANARY_BYTES))
+        row = AnswerRow(NO_PLACEMENT, int.from_bytes(self.name.encode()[-7:]), os.urandom(PROBE_BYTES))
         await self.writer.keep((row,))
         began = time.monotonic()
-        self.heartbeat_at = await self.ask(self.store.beat, self.name, msgspec.json.encode(seen).decode())
-        self._sung = began
-        self.watch.well("canary")
+        self.heartbeat_at = await self.ask(
+            self.store.heartbeat, self.name, msgspec.json.encode(seen).decode()
+        )
+        self._probed_at = began
+        self.watch.well("write_probe")
 
     async def _probe(self) -> None:
-        """Store a canary, and note whether that could be done."""
+        """Store a write probe, and note whether that could be done."""
         try:
-            async with asyncio.timeout(SUNG_WITHIN):
-                await self.sing()
+            async with asyncio.timeout(PROBED_WITHIN):
+                await self.store_probe()
         except TimeoutError:
-            self.watch.failed("canary", StoreUnavailable("The store did not answer.", reasons.NO_PROBE))
+            self.watch.failed("write_probe", StoreUnavailable("The store did not answer.", reasons.NO_PROBE))
         except Exception as error:
-            self.watch.failed("canary", error)
+            self.watch.failed("write_probe", error)
 
     @property
     def unwell(self) -> str:
         """Why answers cannot be stored now, as far as is known, in words of a closed list; empty where they can."""
-        delay = time.monotonic() > self._sung + SUNG_WITHIN
+        delay = time.monotonic() > self._probed_at + PROBED_WITHIN
         return self.watch.why or (reasons.NO_PROBE if delay else "")
 
     @property

@@ -14,20 +14,21 @@ import msgspec
 from diminuendo.service.front.backfill import Excluded
 from diminuendo.service.front.choose import Chooser
 from diminuendo.service.front.contexts import Types
-from diminuendo.service.front.leases import Rounds
+from diminuendo.service.front.id_blocks import Rounds
 from diminuendo.service.records import PlacementSpec, PublicMenu
 from diminuendo.service.seal import Sealer
-from diminuendo.service.store import Lease, MenuRow, PlacementRow, Store
+from diminuendo.service.store import IdBlock, MenuRow, PlacementRow, Store
 
 KEPT = 4
-"""Menus that are kept of those in effect, the last ones: for leases that are still out, and for requests that are sent
-again. Those to come are kept as well, and push out none."""
+"""Menus that are kept of those in effect, the last ones: for ID blocks that are still out, and for requests
+that are sent again. Those to come are kept as well, and push out none."""
 KNOWN_BY = 1.0
-"""Seconds after which every front end has looked for menus: before that, a menu in effect is not shown but by leases,
-else who sees two front ends would see how shortly before its time it was published."""
+"""Seconds after which every front end has looked for menus: before that, a menu in effect is not shown but by
+ID blocks, else who sees two front ends would see how shortly before its time it was published."""
 
 FRESH = 30.0
-"""Seconds after a look for menus for which answers are sealed to the key that it found. Trainers keep a key for longer
+"""Seconds after a look for menus for which answers are encrypted to the key that it found. Trainers keep a key
+for longer
 after there is a newer one (`STALE`, trainer/placement.py); a front end that was held up looks again before it seals."""
 
 
@@ -42,7 +43,7 @@ class Placement:
         clock: Callable[[], float],
         failed: Callable[[BaseException], None] = lambda error: None,
     ) -> None:
-        """`clock`: what the store's clock says, or a little less. `failed`: told of leases that could not be had."""
+        """`clock`: what the store's clock says, or a little less. `failed`: told of ID blocks that could not be had."""
         self.number, self.name, self.row = row.number, row.name, row
         self.spec = msgspec.json.decode(row.spec, type=PlacementSpec)
         self.items = {name: number for number, name in enumerate(self.spec.items)}
@@ -51,7 +52,7 @@ class Placement:
         """Whether the store was seen in an older state than before: it was restored, and nothing of it is shown."""
         self.before: Placement | None = None
         """The closed placement in whose place this one is: its last menu is shown until this one has its own."""
-        self.decisions = self.fillers = self.outside = 0
+        self.decisions = self.fallbacks = self.outside = 0
         """How many there were; without a round that could be had; and outside of the public sample."""
         self._store, self._clock, self._lock = store, clock, Lock()
         self._menus: list[tuple[MenuRow, Chooser]] = []
@@ -95,7 +96,7 @@ class Placement:
 
     @property
     def fresh(self) -> bool:
-        """Whether the trainer surely still has the key that answers are sealed to."""
+        """Whether the trainer surely still has the key that answers are encrypted to."""
         return time.monotonic() < self._looked + FRESH
 
     def in_effect(self) -> tuple[MenuRow, Chooser] | None:
@@ -105,11 +106,11 @@ class Placement:
         known = [each for each in effective if each[0].effective_at <= now - KNOWN_BY]
         return known[-1] if known else effective[0] if effective else None
 
-    def filler(self) -> Chooser | None:
-        """What fillers are shown by."""
+    def fallback(self) -> Chooser | None:
+        """What fallback slates are shown by."""
         result = self.in_effect()
         if result is None and self.before is not None:
-            return self.before.filler()
+            return self.before.fallback()
         return None if result is None else result[1]
 
     def covering(self, number: int) -> Chooser | None:
@@ -121,8 +122,8 @@ class Placement:
                 return chooser
         return None
 
-    def sealed(self, said: bytes) -> bytes:
-        """An answer, sealed to the trainer."""
+    def encrypted(self, said: bytes) -> bytes:
+        """An answer, encrypted to the trainer."""
         assert self._sealer is not None
         return self._sealer[1].seal(said)
 
@@ -132,11 +133,12 @@ class Placement:
             return Excluded(())
         return Excluded({self.items[name] for name in names if isinstance(name, str) and name in self.items})
 
-    def _find(self, lease: Lease) -> Chooser | None:
-        """What chooses by a lease's menu. A store that hands out older menus than before was restored from a copy."""
-        if lease.version > self.version:
+    def _find(self, id_block: IdBlock) -> Chooser | None:
+        """What chooses by an ID block's menu. A store that hands out older menus than before was restored from
+        a copy."""
+        if id_block.version > self.version:
             self.refresh()
-        self.went_back = self.went_back or lease.version < self._highest
-        self._highest = max(self._highest, lease.version)
-        result = [chooser for row, chooser in self._menus if row.version == lease.version]
+        self.went_back = self.went_back or id_block.version < self._highest
+        self._highest = max(self._highest, id_block.version)
+        result = [chooser for row, chooser in self._menus if row.version == id_block.version]
         return result[0] if result and not self.went_back else None

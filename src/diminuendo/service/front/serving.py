@@ -1,4 +1,4 @@
-"""Serving: decisions out, answers in. What is public it knows, and what is said passes through sealed."""
+"""Serving: decisions out, answers in. What is public it knows, and what is said passes through encrypted."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import msgspec
 from diminuendo.errors import StoreUnavailable
 from diminuendo.service.front.backfill import Excluded
 from diminuendo.service.front.choose import FEW, Chooser, Slate
-from diminuendo.service.front.leases import TIMEOUT
+from diminuendo.service.front.id_blocks import TIMEOUT
 from diminuendo.service.front.names import Names
 from diminuendo.service.front.placement import Placement
 from diminuendo.service.front.tokens import NO_ROUND, Tokens
 from diminuendo.service.front.writer import Writer
 from diminuendo.service.records import Said, Shown
-from diminuendo.service.store import NO_PLACEMENT, AnswerRow, VisitRow, reasons
+from diminuendo.service.store import NO_PLACEMENT, AnswerRow, UserRound, reasons
 
 PADDED = 128
-"""Bytes: what is sealed is as long as a multiple of this. Less than 256, so that one byte says how much is added."""
+"""Bytes: what is encrypted is as long as a multiple of this. Less than 256, so that one byte says how much is added."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -63,12 +63,12 @@ class Serving:
     async def decide(
         self, place: Placement, type_: int, excluded: Collection[int], wanted: int = 1
     ) -> Decision:
-        """For somebody without a name. No call of the store, but for one lease in hundreds."""
+        """For somebody without a name. No call of the store, but for one ID block in hundreds."""
         if not in_sample(place.spec.sample):
             return await self._outside(place, type_, excluded)
         taken = place.rounds.current() or await place.rounds.wait(wanted)
         if taken is None:
-            return await self._filler(place, type_, excluded)
+            return await self._fallback(place, type_, excluded)
         number, chooser = taken.take(type_), taken.chooser
         place.decisions += 1
         slate = await self._slate(chooser, chooser.slate, number, type_, excluded)
@@ -80,20 +80,21 @@ class Serving:
         self, place: Placement, user_id: str, key: str, type_: int, excluded: Collection[int]
     ) -> Decision:
         """For somebody with a name: her visit is counted, durably, before she is shown anything. Where the store does
-        not do that soon, she is shown a filler: it may wait for a connection that is dead for much longer.
+        not do that soon, she is shown a fallback slate: it may wait for a connection that is dead for much longer.
 
         A request that is sent again by its key has her round of before, with the deadline that it had, and that of this
-        lease is shown to nobody. Where that deadline is not known here she is shown a filler. With a public sample it
+        ID block is shown to nobody. Where that deadline is not known here she is shown a fallback slate. With
+        a public sample it
         has a coin of its own, and where that falls otherwise, she said nothing in her round.
         """
         if not in_sample(place.spec.sample):
             return await self._outside(place, type_, excluded)
         taken = place.rounds.current() or await place.rounds.wait()
         if taken is None:
-            return await self._filler(place, type_, excluded)
+            return await self._fallback(place, type_, excluded)
         number, chooser = taken.take(type_), taken.chooser
         chance = taken.bag.chance(number, type_)
-        visit = VisitRow(
+        visit = UserRound(
             place.number,
             self._names.of(user_id),
             place.spec.max_rounds_per_user,
@@ -105,7 +106,7 @@ class Serving:
             async with asyncio.timeout(TIMEOUT):
                 (counted,) = await self.writer.keep((), (visit,))
         except (StoreUnavailable, TimeoutError):  # she may be counted, and answer yet: it is not silent
-            return await self._filler(place, type_, excluded)
+            return await self._fallback(place, type_, excluded)
         finally:
             taken.waiting -= 1
         if counted.round != number or not counted.counts:
@@ -114,25 +115,25 @@ class Serving:
         if counted.round != number:
             before, told = place.covering(counted.round), place.rounds.feedback_until(counted.round)
             if before is None or told is None:
-                return await self._filler(place, type_, excluded)
+                return await self._fallback(place, type_, excluded)
             chooser, chance, until = before, None, told
         place.decisions += 1
         slate = await self._slate(chooser, chooser.slate, counted.round, type_, excluded)
         shown = Shown(place.number, counted.round, chooser.menu.version, counted.counts, slate, type_)
         return Decision(chooser.written(slate), chance, self._tokens.seal(shown), until)
 
-    async def _filler(self, place: Placement, type_: int, excluded: Collection[int]) -> Decision:
+    async def _fallback(self, place: Placement, type_: int, excluded: Collection[int]) -> Decision:
         """Where no round can be had: the leading slate, with a token that counts for nothing."""
-        chooser = place.filler()
+        chooser = place.fallback()
         if chooser is None:
             raise NotReady
-        place.fillers += 1
-        slate = await self._slate(chooser, chooser.filler, type_, excluded)
+        place.fallbacks += 1
+        slate = await self._slate(chooser, chooser.fallback, type_, excluded)
         return self._without_a_round(place, chooser, slate, type_, None)
 
     async def _outside(self, place: Placement, type_: int, excluded: Collection[int]) -> Decision:
         """Outside of the public sample: by the menu that is in effect, with a token that counts for nothing."""
-        chooser = place.filler()
+        chooser = place.fallback()
         if chooser is None:
             raise NotReady
         place.outside += 1
@@ -167,7 +168,8 @@ class Serving:
         return Decision(chooser.written(slate), chance, self._tokens.seal(shown), until)
 
     def shown(self, token: str) -> tuple[Placement, Shown]:
-        """What a token is about; refused before anything is looked up, unless a key of ours sealed it. Where one did,
+        """What a token is about; refused before anything is looked up, unless a key of ours encrypted it.
+        Where one did,
         another front end may know a placement that this one has not seen yet: whoever answers tries again."""
         shown = self._tokens.open(token)
         place = self.placements.get(shown.placement)
@@ -178,18 +180,18 @@ class Serving:
         return place, shown
 
     def row(self, place: Placement, said: Said, arrived: float) -> list[AnswerRow]:
-        """An answer, sealed, to be kept; one of no placement where it counts for nothing: the store writes as much, so
-        that how long it takes tells nothing."""
+        """An answer, encrypted, to be kept; one of no placement where it counts for nothing: the store writes
+        as much, so that how long it takes tells nothing."""
         shown = said.shown
         if not (place.ready and place.fresh) and not shown.counts and place.before is not None:
             place = (
                 place.before
-            )  # a filler's of before there was a menu: it is sealed as others are, and not kept
+            )  # a fallback slate's of before there was a menu: it is encrypted as others are, and not kept
         if not (place.ready and place.fresh):
             raise StoreUnavailable("There is no key to seal answers to.", reasons.NO_KEY)
-        sealed = place.sealed(padded(said))
+        encrypted = place.encrypted(padded(said))
         number = place.number if shown.counts else NO_PLACEMENT
-        return [AnswerRow(number, max(0, shown.round), sealed, arrived)]
+        return [AnswerRow(number, max(0, shown.round), encrypted, arrived)]
 
     def user_id(self, name: str) -> bytes:
         """What stands for a user in the store."""
@@ -197,7 +199,7 @@ class Serving:
 
 
 def padded(said: Said) -> bytes:
-    """An answer as it is sealed: as long as many others, whatever it says. The padding is its last field."""
+    """An answer as it is encrypted: as long as many others, whatever it says. The padding is its last field."""
     plain = msgspec.msgpack.encode(said)
     assert plain[-2:] == b"\xc4\x00"  # no bytes so far
     missing = -len(plain) % PADDED

@@ -1,12 +1,13 @@
-"""Tokens: what was shown, sealed with a key of the front ends, to come back with the answer.
+"""Tokens: what was shown, encrypted with a key of the front ends, to come back with the answer.
 
-Where contexts are private or users exclude items the slate in a token is hers alone, so tokens are sealed and not only
+Where contexts are private or users exclude items the slate in a token is hers alone, so tokens are encrypted
+and not only
 signed. A token is as long as the slots of its placement ask for, whatever is in it, and has one spelling.
 
 Format     number of the key 1, nonce 24, box: MAC 16, placement 4, round 8, version 4, counts 1, type 4, slots 4 each;
            then nothing up to a multiple of 3, so that base64 for URLs leaves no bit open.
 Rotation   give the new key beside the old one and sign with it; leave the old one out when the last answers to what it
-           sealed are too late to count.
+           encrypted are too late to count.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from diminuendo.errors import InvalidInput, InvalidToken
 from diminuendo.service.records import Shown
 
 NO_ROUND = -1
-"""The round of a filler."""
+"""The round of a fallback slate."""
 KEY_BYTES, NONCE_BYTES, BOX_BYTES, SPEC_BYTES = 32, 24, 16, 21
 MOST_SLOTS = 10_000
 SPELLING = re.compile(r"(?:[A-Za-z0-9_-]{4})+")
@@ -34,7 +35,7 @@ PURPOSE = b"diminuendo shown"
 
 
 class Tokens:
-    """Seals what was shown with one of its keys, and opens what any of them sealed."""
+    """Seals what was shown with one of its keys, and opens what any of them encrypted."""
 
     def __init__(self, keys: Mapping[int, bytes], sign_with: int | None = None) -> None:
         """`keys`: of 32 bytes each, by numbers from 0 to 255. `sign_with`: which one, if there are several."""
@@ -66,7 +67,7 @@ class Tokens:
         return urlsafe_b64encode(self._head + nonce + crypto_secretbox(said, nonce, self._key)).decode()
 
     def open(self, token: str) -> Shown:
-        """What was shown; refused unless one of these keys sealed all of it. The error says nothing of the token."""
+        """What was shown; refused unless one of these keys encrypted all of it. The error says nothing of the token."""
         if SPELLING.fullmatch(token):
             given = urlsafe_b64decode(token)
             key = self._keys.get(given[0])
@@ -79,7 +80,7 @@ class Tokens:
                     spec = layout((len(said) - SPEC_BYTES) // 4).unpack(said)
                     placement, number, version, counts, type_, *slate = spec
                     return Shown(placement, number, version, counts, tuple(slate), type_)
-        raise InvalidToken("None of the keys that are here sealed this token.") from None
+        raise InvalidToken("None of the keys that are here encrypted this token.") from None
 
 
 @cache

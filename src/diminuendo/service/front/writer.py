@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from diminuendo.errors import StoreUnavailable
-from diminuendo.service.store import NO_PLACEMENT, AnswerRow, Counted, Store, VisitRow, reasons
+from diminuendo.service.store import NO_PLACEMENT, AnswerRow, QuotaResult, Store, UserRound, reasons
 
 MOST_AT_ONCE = 2_000
 """Entries of one transaction."""
@@ -26,8 +26,8 @@ class Entry(NamedTuple):
     """What one request wants kept; its future becomes what was counted."""
 
     answers: Sequence[AnswerRow]
-    visits: Sequence[VisitRow]
-    kept: asyncio.Future[list[Counted]]
+    user_rounds: Sequence[UserRound]
+    kept: asyncio.Future[list[QuotaResult]]
 
 
 class Writer:
@@ -48,15 +48,15 @@ class Writer:
         self._thread.start()
 
     def keep(
-        self, answers: Sequence[AnswerRow], visits: Sequence[VisitRow] = ()
-    ) -> asyncio.Future[list[Counted]]:
+        self, answers: Sequence[AnswerRow], user_rounds: Sequence[UserRound] = ()
+    ) -> asyncio.Future[list[QuotaResult]]:
         """Done when all of it is durable; `StoreUnavailable` where it could not be kept. Called on the loop."""
-        kept: asyncio.Future[list[Counted]] = self._loop.create_future()
+        kept: asyncio.Future[list[QuotaResult]] = self._loop.create_future()
         with self._lock:
             waiting = len(self._waiting)
             full = self._over or waiting >= MOST_WAITING
             if not full:
-                self._waiting.append(Entry(answers, visits, kept))
+                self._waiting.append(Entry(answers, user_rounds, kept))
         if full:
             kept.set_exception(
                 StoreUnavailable("Too many wait to be kept; try again in a moment.", reasons.MANY_WAIT)
@@ -102,12 +102,12 @@ class Writer:
         self._enough = len(group) or self._enough
         return group
 
-    def _kept(self, group: list[Entry]) -> list[list[Counted] | str]:
+    def _kept(self, group: list[Entry]) -> list[list[QuotaResult] | str]:
         """For each entry what was counted; or why it could not be kept."""
         answers = [row for entry in group for row in entry.answers]
-        visits = [row for entry in group for row in entry.visits]
+        user_rounds = [row for entry in group for row in entry.user_rounds]
         try:
-            counted = iter(self._store.put(answers, visits))
+            counted = iter(self._store.put(answers, user_rounds))
         except StoreUnavailable as error:
             return [error.why or reasons.UNLISTED] * len(group)
         except Exception as error:
@@ -116,10 +116,10 @@ class Writer:
                     self._failed(error)
                 return [reasons.UNLISTED]
             return [self._kept([entry])[0] for entry in group]
-        return [[next(counted) for _ in entry.visits] for entry in group]
+        return [[next(counted) for _ in entry.user_rounds] for entry in group]
 
 
-def _tell(group: list[Entry], found: list[list[Counted] | str]) -> None:
+def _tell(group: list[Entry], found: list[list[QuotaResult] | str]) -> None:
     for entry, counted in zip(group, found, strict=True):
         if entry.kept.done():  # whoever asked has gone
             continue

@@ -2,7 +2,7 @@
 
 A copy does not know what was published, paid for and handed out after it was made. To go on in its populations would
 draw again what users have seen, with other noise. So each population that has a history is closed, and a new one of the
-same name, facts and placements begins, with a ledger and a budget of its own. In one transaction, in either store:
+same name, spec and placements begins, with a ledger and a budget of its own. In one transaction, in either store:
 
 - The old population is called `name~1`, the next one that is closed `name~2`, and so are its placements. No other name
   may have a ~ in it. Nobody leads such a population (led.py), so nothing is ever drawn or published in it again.
@@ -15,16 +15,15 @@ same name, facts and placements begins, with a ledger and a budget of its own. I
 from __future__ import annotations
 
 import secrets
-from collections.abc import Generator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from diminuendo.service.records import ItemsChanged, PlacementSpec, read
-from diminuendo.service.store.led import CLOSED, STEP, is_closed
+from diminuendo.service.store.fencing import CLOSED, STEP, is_closed
 
-Script = Generator[tuple[str, tuple[Any, ...]], list[Any], list[str]]
-"""Yields statements, with {s} before each table and $1 for values; is sent what they find; returns names."""
+if TYPE_CHECKING:
+    from diminuendo.service.store.sql import Script
 
 NOTE = (
     "closed: its store was restored from a copy, and what was published after that copy is not known. Count the whole "
@@ -33,91 +32,103 @@ NOTE = (
 FORGOTTEN = 2**62
 """Feedback to rounds before this one is not kept."""
 HISTORY = """
-SELECT (SELECT count(*) FROM {s}ledger WHERE population = $1) + (SELECT count(*) FROM {s}releases WHERE population = $1)
-+ (SELECT count(*) FROM {s}placements JOIN {s}menus ON placement = number WHERE population = $1)
-+ (SELECT count(*) FROM {s}placements JOIN {s}counters ON placement = number WHERE population = $1 AND next > 0)
+SELECT (SELECT count(*) FROM diminuendo.ledger WHERE population = $1) + (SELECT count(*) FROM
+diminuendo.releases WHERE population = $1)
++ (SELECT count(*) FROM diminuendo.placements JOIN diminuendo.menus ON placement = number WHERE population = $1)
++ (SELECT count(*) FROM diminuendo.placements JOIN diminuendo.counters ON placement = number WHERE population =
+$1 AND next > 0)
 """
-DELETED = ("answers", "visits", "snapshot_parts", "trainer_keys", "allowed")
+DELETED = ("answers", "user_rounds", "snapshot_parts", "trainer_keys", "allowed")
 
 
-def history() -> Script:
+def history() -> Script[list[str]]:
     """The populations, of those that are not closed, of which something was paid for, published or handed out."""
     result = list[str]()
-    for (name,) in (yield "SELECT name FROM {s}populations ORDER BY number", ()):
+    for (name,) in (yield "SELECT name FROM diminuendo.populations ORDER BY number", ()):
         if not is_closed(name):
             ((many,),) = yield HISTORY, (name,)
             result += [name] if many else []
     return result
 
 
-def adoption(at: float) -> Script:
+def adoption() -> Script[list[str]]:
     """Close those, and begin new ones in their place; the names that they are closed under."""
+    ((at,),) = yield "SELECT diminuendo.advance_clock()", ()
     closed = list[str]()
     for name in (yield from history()):
         number = 1
-        while (yield "SELECT 1 FROM {s}populations WHERE name = $1", (old := f"{name}{CLOSED}{number}",)):
+        while (
+            yield "SELECT 1 FROM diminuendo.populations WHERE name = $1", (old := f"{name}{CLOSED}{number}",)
+        ):
             number += 1
         yield (
-            "INSERT INTO {s}populations (name, facts) SELECT $1, facts FROM {s}populations WHERE name = $2",
+            "INSERT INTO diminuendo.populations (name, spec) SELECT $1, spec FROM diminuendo.populations "
+            "WHERE name = $2",
             (old, name),
         )
         for row in (
             yield (
-                "SELECT number, name, facts FROM {s}placements WHERE population = $1 ORDER BY number",
+                "SELECT number, name, spec FROM diminuendo.placements WHERE population = $1 ORDER BY number",
                 (name,),
             )
         ):
             placement, placed, its_spec = row
             yield from _replaced(placement, placed, its_spec, name, old, number, at)
         for table in ("ledger", "releases"):
-            yield f"UPDATE {{s}}{table} SET population = $1 WHERE population = $2", (old, name)
-        yield "UPDATE {s}trainers SET epoch = epoch + $1, name = '' WHERE population = $2", (_step(), name)
-        yield "DELETE FROM {s}beats WHERE name = $1", (f"population {name}",)
+            yield f"UPDATE diminuendo.{table} SET population = $1 WHERE population = $2", (old, name)
         yield (
-            "INSERT INTO {s}beats (name, at, note) VALUES ($1, $2, $3)",
+            "UPDATE diminuendo.trainers SET fencing_token = fencing_token + $1, name = '' WHERE population = $2",
+            (_step(), name),
+        )
+        yield "DELETE FROM diminuendo.heartbeats WHERE name = $1", (f"population {name}",)
+        yield (
+            "INSERT INTO diminuendo.heartbeats (name, at, note) VALUES ($1, $2, $3)",
             (f"population {old}", at, NOTE.format(name)),
         )
         closed.append(old)
-    yield "DELETE FROM {s}beats WHERE name LIKE 'front%'", ()
+    yield "DELETE FROM diminuendo.heartbeats WHERE name LIKE 'front%'", ()
     return closed
 
 
 def _replaced(
     placement: int, name: str, spec: bytes, population: str, old: str, number: int, at: float
-) -> Script:
+) -> Script[None]:
     """One placement of a population that is closed, and the new one."""
     known = read(PlacementSpec, spec)
     its = spec if known is None else msgspec.json.encode(msgspec.structs.replace(known, population=old))
     yield (
-        "UPDATE {s}placements SET name = $1, population = $2, facts = $3 WHERE number = $4",
+        "UPDATE diminuendo.placements SET name = $1, population = $2, spec = $3 WHERE number = $4",
         (f"{name}{CLOSED}{number}", old, its, placement),
     )
     for table in DELETED:
-        yield f"DELETE FROM {{s}}{table} WHERE placement = $1", (placement,)
+        yield f"DELETE FROM diminuendo.{table} WHERE placement = $1", (placement,)
     yield (
-        "UPDATE {s}counters SET forgotten = $1, stopped = (SELECT coalesce(max(version), 0) FROM {s}menus "
+        "UPDATE diminuendo.counters SET gc_low_water_mark = $1, stopped = (SELECT coalesce(max(version), 0) "
+        "FROM diminuendo.menus "
         "WHERE placement = $2) WHERE placement = $2",
         (FORGOTTEN, placement),
     )
-    yield "DELETE FROM {s}beats WHERE name = $1", (f"placement {name}",)
+    yield "DELETE FROM diminuendo.heartbeats WHERE name = $1", (f"placement {name}",)
     ((new,),) = yield (
-        "INSERT INTO {s}placements (name, population, facts, made_at) VALUES ($1, $2, $3, $4) RETURNING number",
+        "INSERT INTO diminuendo.placements (name, population, spec, made_at) VALUES ($1, $2, $3, $4) RETURNING number",
         (name, population, spec, at),
     )
-    yield "INSERT INTO {s}counters (placement) VALUES ($1)", (new,)
+    yield "INSERT INTO diminuendo.counters (placement) VALUES ($1)", (new,)
     retired = set[str]()
     for (body,) in (
-        yield "SELECT body FROM {s}events WHERE placement = $1 AND kind = 'items' ORDER BY seq", (placement,)
+        yield (
+            "SELECT body FROM diminuendo.events WHERE placement = $1 AND kind = 'items' ORDER BY seq",
+            (placement,),
+        )
     ):
         change = read(ItemsChanged, body) or ItemsChanged()
         retired = (retired | set(change.retire)) - set(change.appear)
     if retired:
         body = msgspec.json.encode(ItemsChanged(retire=sorted(retired), why="retired before"))
         yield (
-            "INSERT INTO {s}events (placement, at, kind, body, by) VALUES ($1, $2, 'items', $3, 'adopt')",
+            "INSERT INTO diminuendo.events (placement, at, kind, body, by) VALUES ($1, $2, 'items', $3, 'adopt')",
             (new, at, body),
         )
-    return []
 
 
 def _step() -> int:

@@ -1,61 +1,32 @@
-"""Books in a store: lines are unique by their number, releases by their name, and only who leads writes.
+"""Ledgers in a store: entries are unique by their number, releases by their name, and only the leader writes.
 
-Two trainers may draw at the same time. One draw is kept, both read it back, and nobody has seen the other. Whoever has
-read or written a line writes nothing where that line is missing: the store was put back, and has forgotten what was
-drawn. How rows are read and written is each store's own (`Rows`).
+Two trainers may draw at the same time. One draw is kept, both read it back, and nobody has seen the other. A trainer
+that has read or written an entry writes nothing where that entry is missing: then the store was rolled back, and has
+forgotten what was drawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from diminuendo.errors import LedgerDamaged, LedgerInUse, refuse_copies
 from diminuendo.privacy.books.releases import check_name, packed, unpacked
-from diminuendo.service.store.led import Led
+from diminuendo.service.store.fencing import FencedWrite
 from diminuendo.types import Ints
 
-
-class Rows(Protocol):
-    """The rows of one population's books; of those to be read only, all that are shown by now.
-
-    What is written is refused, in its transaction, unless it is led (`Led`).
-    """
-
-    place: str
-    """Where they are, for users to read."""
-
-    def lines(self) -> list[bytes]:
-        """All lines, in order."""
-        ...
-
-    def check(self, led: Led) -> None:
-        """Refuse unless it is led."""
-
-    def add_line(self, led: Led, line: bytes) -> bool:
-        """One more line after those that are known; whether nobody else had written one there."""
-        ...
-
-    def releases(self) -> list[str]:
-        """The names of all releases, in any order."""
-        ...
-
-    def release(self, name: str) -> bytes | None:
-        """The release of that name; None where there is none."""
-        ...
-
-    def add_release(self, led: Led, name: str, body: bytes) -> None:
-        """Keep a release that is entered in the next line, unless there is one of that name."""
+if TYPE_CHECKING:
+    from diminuendo.service.store.sql import Script, Store
 
 
 class StoreBooks:
-    """The ledger of a population and its releases, for whoever leads it; to be read only where nobody does."""
+    """The ledger of a population and its releases, for its leader; to be read only without a fence."""
 
     __getstate__ = refuse_copies
 
-    def __init__(self, rows: Rows, led: Led | None) -> None:
-        self.lines = StoreLines(rows, led)
-        self.releases = StoreReleases(rows, self.lines)
+    def __init__(self, store: Store, population: str, fence: FencedWrite | None) -> None:
+        self.lines = StoreLines(store, population, fence)
+        self.releases = StoreReleases(store, population, self.lines)
 
     def visits_of(self, learner: str) -> None:
         """The service counts them itself."""
@@ -66,47 +37,63 @@ class StoreBooks:
 
 
 class StoreLines:
-    """The lines of a ledger. One that somebody else has written at the same place is not written over."""
+    """The entries of a ledger. An entry of another trainer at the same place is not overwritten."""
 
     __getstate__ = refuse_copies
 
-    def __init__(self, rows: Rows, led: Led | None) -> None:
-        self._rows, self._led, self.closed = rows, led, False
-        self.path = rows.place
+    def __init__(self, store: Store, population: str, fence: FencedWrite | None) -> None:
+        self._store, self._population, self._fence, self.closed = store, population, fence, False
+        self.path = f"{store.place} (population {population})"
 
     @property
-    def led(self) -> Led:
-        """What may be written now; refused where they are read only."""
-        if self._led is None:
+    def fence(self) -> FencedWrite:
+        """What may be written now; refused if the ledger was opened to be read only."""
+        if self._fence is None:
             raise LedgerInUse(f"{self.path} was opened to be read only.")
-        return self._led
+        return self._fence
+
+    @property
+    def read_only(self) -> bool:
+        """Whether there is no fence, and only what is visible by now is read."""
+        return self._fence is None
 
     def read(self) -> bytes:
         """All of them, each with its newline."""
-        result = self._rows.lines()
-        if self._led is not None:
-            self._led = self._led.knows(len(result), result[-1] if result else b"")
+        if self._fence is None:
+            return b"".join(self._store.ledger(self._population))
+        query = "SELECT line FROM diminuendo.ledger WHERE population = $1 ORDER BY seq"
+        result = [line for (line,) in self._store.rows(query, self._population)]
+        self._fence = self._fence.knows(len(result), result[-1] if result else b"")
         return b"".join(result)
 
     def check(self) -> None:
         """Refuse unless this trainer may append."""
-        led = self.led
+        fence = self.fence
         if self.closed:
             raise LedgerInUse(f"{self.path} is closed, or could not be written to before; open it again.")
-        self._rows.check(led)
+        self._store.check_fence(fence)
 
     def append(self, line: bytes) -> None:
-        """One more line, after those that were read here."""
+        """One more entry, after those that were read here."""
         self.check()
-        led, self.closed = self.led, True  # until it is safe
-        if not self._rows.add_line(led, line):
+        fence, self.closed = self.fence, True  # until it is durable
+
+        def add() -> Script[bool]:
+            result = yield (
+                "INSERT INTO diminuendo.ledger VALUES ($1, $2, $3, diminuendo.instant()) ON CONFLICT DO NOTHING "
+                "RETURNING seq",
+                (self._population, fence.lines, line),
+            )
+            return bool(result)
+
+        if not self._store.transact(add, fence):
             raise LedgerInUse(
                 f"{self.path} was written to by somebody else since it was read; open it again."
             )
-        self._led, self.closed = led.knows(led.lines + 1, line), False
+        self._fence, self.closed = fence.knows(fence.lines + 1, line), False
 
     def cut(self, size: int) -> None:
-        """A line is there as a whole, or not at all."""
+        """An entry is there as a whole, or not at all."""
         if size != len(self.read()):
             raise LedgerDamaged(f"{self.path} has a line that breaks off. Restore it from a copy.")
 
@@ -116,8 +103,8 @@ class StoreReleases:
 
     __getstate__ = refuse_copies
 
-    def __init__(self, rows: Rows, lines: StoreLines) -> None:
-        self._rows, self._lines = rows, lines
+    def __init__(self, store: Store, population: str, lines: StoreLines) -> None:
+        self._store, self._population, self._lines = store, population, lines
 
     def check(self, name: str) -> None:
         """Refuse names that a release cannot have."""
@@ -125,18 +112,38 @@ class StoreReleases:
 
     def has(self, name: str) -> bool:
         """Whether there is a release of that name."""
-        return self._rows.release(name) is not None
+        return bool(self._read(name))
 
     def names(self) -> list[str]:
         """The names of all releases."""
-        return sorted(self._rows.releases())
+        if self._lines.read_only:
+            return sorted(name for name, _ in self._store.visible_releases(self._population, None))
+        query = "SELECT name FROM diminuendo.releases WHERE population = $1"
+        return sorted(name for (name,) in self._store.rows(query, self._population))
 
     def once(self, name: str, draw: Callable[[], Ints]) -> Ints:
-        """The release of that name; `draw` is called only if there is none yet, and what is kept is returned."""
+        """The release of that name; `draw` is called only if there is none yet, and what is stored is returned."""
         check_name(name)
-        if (result := self._rows.release(name)) is None:
-            led = self._lines.led
-            self._rows.add_release(led, name, packed(draw()))
-            result = self._rows.release(name)
-            assert result is not None  # releases are never deleted
-        return unpacked(result, f"{name} of {self._lines.path}")
+        if not (result := self._read(name)):
+            fence = self._lines.fence
+            self._add(name, packed(draw()), fence)
+            result = self._read(name)
+        return unpacked(result[0][1], f"{name} of {self._lines.path}")
+
+    def _read(self, name: str) -> list[tuple[str, bytes]]:
+        if self._lines.read_only:
+            return self._store.visible_releases(self._population, name)
+        query = "SELECT name, body FROM diminuendo.releases WHERE population = $1 AND name = $2"
+        return self._store.rows(query, self._population, name)
+
+    def _add(self, name: str, body: bytes, fence: FencedWrite) -> None:
+        """Write a release that is entered in the next line, unless there is one of that name."""
+
+        def add() -> Script[None]:
+            yield (
+                "INSERT INTO diminuendo.releases SELECT $1, $2, $3, coalesce(max(seq) + 1, 0) "
+                "FROM diminuendo.ledger WHERE population = $1 ON CONFLICT DO NOTHING",
+                (self._population, name, body),
+            )
+
+        self._store.transact(add, fence)

@@ -21,29 +21,14 @@ from diminuendo.service.store.postgres.schema import SCHEMA
 from diminuendo.service.store.postgres.server import Db, PostgresServer
 from diminuendo.service.store.sqlite_file import Moved, SqliteFile
 
-COPIED = {
-    "beats": "name, at, note",
-    "populations": "number, name, facts",
-    "placements": "number, name, population, facts, made_at",
-    "trainers": "population, epoch, name",
-    "counters": "placement, next, stopped, forgotten",
-    "events": "seq, placement, at, kind, body, by",
-    "requests": "key, digest, reply, at",
-    "menus": "placement, version, first, past, effective_at, body, lines, forgets, at",
-    "allowed": "placement, version, past, effective_at",
-    "leases": "placement, first, past, version, at, expires_at, report, reported_at",
-    "answers": "placement, round, at, sealed",
-    "visits": "placement, user_id, rounds, last, key",
-    "snapshot_parts": "placement, version, part, sealed",
-    "trainer_keys": "placement, number, sealed",
-    "ledger": "population, seq, line, at",
-    "releases": "population, name, body, line",
-}
-"""By table its columns, in an order in which whatever is referred to comes first."""
+COPIED = (
+    "heartbeats", "populations", "placements", "trainers", "counters", "events", "requests", "menus", "allowed",
+    "id_blocks", "answers", "user_rounds", "snapshot_parts", "trainer_keys", "ledger", "releases",
+)  # fmt: skip
+"""The tables, in an order in which whatever is referred to comes first."""
 PUBLISHED = (
     "WHERE version = (SELECT max(version) FROM menus WHERE menus.placement = snapshot_parts.placement)"
 )
-BYTES = {"facts", "body", "digest", "reply", "report", "sealed", "user_id", "key of visits", "line of ledger"}
 NUMBERED = (("populations", "number"), ("placements", "number"), ("events", "seq"))
 BEGIN = "BEGIN; SET LOCAL synchronous_commit = on"
 LONGEST = 86_400.0
@@ -96,10 +81,14 @@ async def _filled(to: Db, source: sqlite3.Connection, reached: Callable[[str], N
     if not await to.fetchval(f"SELECT filling FROM {SCHEMA}.store FOR UPDATE"):
         raise InvalidInput("Somebody else has moved this store at the same time; it is there as a whole.")
     counts = {}
-    for table, columns in COPIED.items():
-        names = columns.split(", ")
+    for table in COPIED:
+        columns = {name: kind for _, name, kind, *_ in source.execute(f"PRAGMA table_info({table})")}
         await to.copy_records_to_table(
-            table, records=_rows(source, table, names), columns=names, schema_name=SCHEMA, timeout=LONGEST
+            table,
+            records=_rows(source, table, columns),
+            columns=list(columns),
+            schema_name=SCHEMA,
+            timeout=LONGEST,
         )
         reached(f"{table} copied")
         counts[table] = await to.fetchval(f"SELECT count(*) FROM {SCHEMA}.{table}")
@@ -120,10 +109,12 @@ async def _filled(to: Db, source: sqlite3.Connection, reached: Callable[[str], N
     return counts
 
 
-def _rows(source: sqlite3.Connection, table: str, names: list[str]) -> Iterator[tuple[Any, ...]]:
+def _rows(source: sqlite3.Connection, table: str, columns: dict[str, str]) -> Iterator[tuple[Any, ...]]:
     """The rows of a table, as PostgreSQL takes them."""
-    for row in source.execute(f"SELECT {', '.join(names)} FROM {table} {_which(table)}"):
-        yield tuple(_value(table, name, value) for name, value in zip(names, row, strict=True))
+    for row in source.execute(f"SELECT {', '.join(columns)} FROM {table} {_which(table)}"):
+        yield tuple(
+            _value(name, kind, value) for (name, kind), value in zip(columns.items(), row, strict=True)
+        )
 
 
 def _which(table: str) -> str:
@@ -131,9 +122,9 @@ def _which(table: str) -> str:
     return PUBLISHED if table == "snapshot_parts" else ""
 
 
-def _value(table: str, name: str, value: Any) -> Any:
-    if table == "visits" and name == "rounds":
+def _value(name: str, kind: str, value: Any) -> Any:
+    if name == "rounds":
         return json.loads(value)
-    if isinstance(value, str) and (name in BYTES or f"{name} of {table}" in BYTES):
-        return value.encode()  # SQLite keeps what it was given
+    if isinstance(value, str) and kind == "blob":
+        return value.encode()  # SQLite stores whatever type it is given
     return value

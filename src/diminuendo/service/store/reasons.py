@@ -40,13 +40,13 @@ MOVED = "it was moved, and nothing is written to it any more; name the store tha
 MANY_WAIT = "too many wait to be stored; try again in a moment"
 NO_PROBE = "no write probe was stored for some seconds; check that the store answers"
 NO_MENU = "no placement has a menu yet; check that a trainer runs"
-PUT_BACK = "it is older than what was seen of it: it was put back from a copy; put the newest one back"
-NO_KEY = "there is no key that answers are sealed to yet, or no recent look at the store; try again"
+ROLLED_BACK = "it is older than what was seen of it: it was restored from a copy; put the newest one back"
+NO_KEY = "there is no key that answers are encrypted to yet, or no recent look at the store; try again"
 NO_PLACEMENT = "the placement is not known here yet; try again"
 UNLISTED = "it failed in a way that has no words here; the log has the kind of error"
 
 REASONS = frozenset(
     {*SQLITE.values(), *POSTGRES.values(), CLOSED, FORKED, REPLACED, MOVED, MANY_WAIT, NO_PROBE, NO_MENU}
-    | {PUT_BACK, NO_KEY, NO_PLACEMENT, UNLISTED}
+    | {ROLLED_BACK, NO_KEY, NO_PLACEMENT, UNLISTED}
 )
 """All of them: the log takes no others."""

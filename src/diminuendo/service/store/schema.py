@@ -1,142 +1,153 @@
-"""The tables of the SQLite store.
+"""The tables of a store, written once for SQLite and PostgreSQL.
 
-What users said is sealed (`answers.sealed`, `snapshot_parts.sealed`), keys of the trainer are (`trainer_keys.sealed`),
-and whoever has a name is a keyed hash (`visits.user_id`): these columns are opaque. Private as well is which rows
-`answers` and `visits` have, and how long a snapshot is: that somebody answered, and which rounds are one user_id's.
-Private, too, is *when* a trainer has written: menus to come, and lines and releases that no menu in effect shows, are
-inside the wall until then. Everything else is public.
+The columns `encrypted` are opaque: feedback, snapshots and the trainer's private keys. `user_rounds.user_id` is a keyed
+hash. Private as well is which rows `answers` and `user_rounds` have, and how long a snapshot is: that a user responded,
+and which rounds are one user's. So is *when* a trainer wrote: menus that are not in effect yet, and ledger entries and
+releases that no menu in effect shows, stay inside the trusted computing base until then. Everything else is public.
 """
 
 from __future__ import annotations
 
-APPLICATION = 0x64696D69
-"""By this number SQLite files of ours are known: "dimi"."""
-
 TABLES = """
-CREATE TABLE clock (
-    one INTEGER PRIMARY KEY CHECK (one = 1),
-    at REAL NOT NULL,
-    moved TEXT                             -- where all of this was moved to: nothing is written here any more
-);
-INSERT INTO clock (one, at) VALUES (1, 0);
-CREATE TABLE beats (name TEXT PRIMARY KEY, at REAL NOT NULL, note TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE {s}heartbeats (name text PRIMARY KEY, at double precision NOT NULL, note text NOT NULL){compact};
 
-CREATE TABLE populations (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, facts BLOB NOT NULL);
-CREATE TABLE placements (
-    number INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
-    population TEXT NOT NULL REFERENCES populations (name),
-    facts BLOB NOT NULL,
-    made_at REAL NOT NULL
+CREATE TABLE {s}populations (number {numbered} PRIMARY KEY, name text NOT NULL UNIQUE, spec {bytes} NOT NULL);
+CREATE TABLE {s}placements (
+    number {numbered} PRIMARY KEY,
+    name text NOT NULL UNIQUE,
+    population text NOT NULL REFERENCES {s}populations (name),
+    spec {bytes} NOT NULL,
+    made_at double precision NOT NULL
 );
-CREATE INDEX placements_made ON placements (made_at);
-CREATE TABLE trainers (                    -- who leads each population
-    population TEXT PRIMARY KEY REFERENCES populations (name),
-    epoch INTEGER NOT NULL,
-    name TEXT NOT NULL                     -- '': nobody, since the last one handed it over
-) WITHOUT ROWID;
-CREATE TABLE counters (
-    placement INTEGER PRIMARY KEY REFERENCES placements,
-    next INTEGER NOT NULL DEFAULT 0,       -- the next round to be leased
-    stopped INTEGER NOT NULL DEFAULT 0,    -- menus up to this version lease nothing
-    forgotten INTEGER NOT NULL DEFAULT 0   -- answers to rounds before this one are not taken any more
+CREATE INDEX placements_made ON {s}placements (made_at);
+CREATE TABLE {s}trainers (                 -- the leader of each population
+    population text PRIMARY KEY REFERENCES {s}populations (name),
+    fencing_token bigint NOT NULL,
+    name text NOT NULL                     -- '': the last leader has released it
+){compact};
+CREATE TABLE {s}counters (
+    placement bigint PRIMARY KEY REFERENCES {s}placements,
+    next bigint NOT NULL DEFAULT 0,        -- the next round to be reserved
+    stopped bigint NOT NULL DEFAULT 0,     -- menus up to this version reserve nothing
+    gc_low_water_mark bigint NOT NULL DEFAULT 0, -- feedback to rounds before this one is refused
+    at double precision NOT NULL DEFAULT 0 -- PostgreSQL: when an ID block was last reserved or reported
+){roomy};
+CREATE TABLE {s}events (
+    seq {numbered} PRIMARY KEY,
+    placement bigint NOT NULL REFERENCES {s}placements,
+    at double precision NOT NULL,
+    kind text NOT NULL,
+    body {bytes} NOT NULL,
+    by text NOT NULL
 );
-CREATE TABLE events (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    placement INTEGER NOT NULL REFERENCES placements,
-    at REAL NOT NULL,
-    kind TEXT NOT NULL,
-    body BLOB NOT NULL,
-    by TEXT NOT NULL
+CREATE INDEX events_of ON {s}events (placement, seq);
+CREATE INDEX events_at ON {s}events (at);
+CREATE TABLE {s}requests (
+    key text PRIMARY KEY, digest {bytes} NOT NULL, reply {bytes} NOT NULL, at double precision NOT NULL
 );
-CREATE INDEX events_of ON events (placement, seq);
-CREATE INDEX events_at ON events (at);
-CREATE TABLE requests (key TEXT PRIMARY KEY, digest BLOB NOT NULL, reply BLOB NOT NULL, at REAL NOT NULL);
 
-CREATE TABLE menus (
-    placement INTEGER NOT NULL REFERENCES placements,
-    version INTEGER NOT NULL,
-    first INTEGER NOT NULL,
-    past INTEGER NOT NULL,                 -- no round from this one on is leased by it
-    effective_at REAL NOT NULL,
-    body BLOB NOT NULL,
-    lines INTEGER NOT NULL DEFAULT 0,      -- of its ledger, that it shows once it is in effect
-    forgets INTEGER NOT NULL DEFAULT 0,    -- leases before this round, once it is in effect
-    at REAL NOT NULL DEFAULT 0,            -- when it was published: nobody's business but front ends'
+CREATE TABLE {s}menus (
+    placement bigint NOT NULL REFERENCES {s}placements,
+    version bigint NOT NULL,
+    first bigint NOT NULL,
+    past bigint NOT NULL,                  -- no round from this one on is reserved by it
+    effective_at double precision NOT NULL,
+    at double precision NOT NULL,          -- when it was published: for front ends only
+    lines bigint NOT NULL,                 -- ledger entries that it makes visible once it is in effect
+    gc_low_water_mark bigint NOT NULL,     -- once it is in effect, ID blocks before this round are invisible
+    body {bytes} NOT NULL,
     PRIMARY KEY (placement, version)
 );
-CREATE INDEX menus_at ON menus (at, placement, version);
-CREATE TABLE allowed (
-    placement INTEGER NOT NULL REFERENCES placements,
-    version INTEGER NOT NULL,
-    past INTEGER NOT NULL,                 -- no round from this one on is leased by that menu ...
-    effective_at REAL NOT NULL,            -- ... from this time on
+CREATE INDEX menus_at ON {s}menus (at, placement, version);
+CREATE TABLE {s}allowed (
+    placement bigint NOT NULL REFERENCES {s}placements,
+    version bigint NOT NULL,
+    past bigint NOT NULL,                  -- no round from this one on is reserved by that menu ...
+    effective_at double precision NOT NULL,-- ... from this time on
     PRIMARY KEY (placement, version, past)
-) WITHOUT ROWID;
-CREATE TABLE leases (
-    placement INTEGER NOT NULL REFERENCES placements,
-    first INTEGER NOT NULL,
-    past INTEGER NOT NULL,
-    version INTEGER NOT NULL,
-    at REAL NOT NULL,
-    expires_at REAL NOT NULL,
-    report BLOB,
-    reported_at REAL,
+){compact};
+CREATE TABLE {s}id_blocks (
+    placement bigint NOT NULL REFERENCES {s}placements,
+    first bigint NOT NULL,
+    past bigint NOT NULL,
+    version bigint NOT NULL,
+    at double precision NOT NULL,
+    expires_at double precision NOT NULL,
+    report {bytes},
+    reported_at double precision,
     PRIMARY KEY (placement, first)
-) WITHOUT ROWID;
-CREATE INDEX leases_at ON leases (at);
+){compact};
+CREATE INDEX id_blocks_at ON {s}id_blocks (at);
 
-CREATE TABLE answers (
-    placement INTEGER NOT NULL REFERENCES placements,
-    round INTEGER NOT NULL,
-    at REAL NOT NULL,                      -- since when it is there, or gone
-    sealed BLOB,                           -- opaque; NULL is a tombstone
+CREATE TABLE {s}answers (
+    placement bigint NOT NULL,
+    round bigint NOT NULL,
+    at double precision NOT NULL,          -- when it arrived, or was erased
+    encrypted {bytes},                     -- opaque; NULL is a tombstone
     PRIMARY KEY (placement, round)
-) WITHOUT ROWID;
-CREATE TABLE visits (
-    placement INTEGER NOT NULL REFERENCES placements,
-    user_id BLOB NOT NULL,                  -- opaque
-    rounds TEXT NOT NULL,                  -- those that count, as JSON
-    last INTEGER NOT NULL,                 -- her last round, counted or not ...
-    key BLOB NOT NULL,                     -- ... and what the client called its request
+){vacuumed};
+CREATE TABLE {s}user_rounds (
+    placement bigint NOT NULL,
+    user_id {bytes} NOT NULL,              -- opaque
+    rounds {numbers} NOT NULL,             -- those within the quota; SQLite: as JSON
+    last bigint NOT NULL,                  -- the last round, within the quota or not ...
+    key {bytes} NOT NULL,                  -- ... and the client's Idempotency-Key, hashed
     PRIMARY KEY (placement, user_id)
-) WITHOUT ROWID;
-CREATE TABLE snapshot_parts (
-    placement INTEGER NOT NULL REFERENCES placements,
-    version INTEGER NOT NULL,              -- the menu that it was published with, or is to be
-    part INTEGER NOT NULL,
-    sealed BLOB NOT NULL,                  -- opaque
+){compact};
+CREATE TABLE {s}snapshot_parts (
+    placement bigint NOT NULL REFERENCES {s}placements,
+    version bigint NOT NULL,               -- the menu that it was published with, or will be
+    part bigint NOT NULL,
+    encrypted {bytes} NOT NULL,            -- opaque
     PRIMARY KEY (placement, version, part)
-);
-CREATE TABLE trainer_keys (
-    placement INTEGER NOT NULL REFERENCES placements,
-    number INTEGER NOT NULL,
-    sealed BLOB NOT NULL,                  -- opaque
+){vacuumed_parts};
+CREATE TABLE {s}trainer_keys (
+    placement bigint NOT NULL REFERENCES {s}placements,
+    number bigint NOT NULL,
+    encrypted {bytes} NOT NULL,            -- opaque
     PRIMARY KEY (placement, number)
-) WITHOUT ROWID;
+){vacuumed_early};
 
-CREATE TABLE ledger (
-    population TEXT NOT NULL REFERENCES populations (name),
-    seq INTEGER NOT NULL,
-    line BLOB NOT NULL,
-    at REAL NOT NULL DEFAULT 0,
+CREATE TABLE {s}ledger (
+    population text NOT NULL REFERENCES {s}populations (name),
+    seq bigint NOT NULL,
+    line {bytes} NOT NULL,
+    at double precision NOT NULL,
     PRIMARY KEY (population, seq)
-) WITHOUT ROWID;
-CREATE TABLE releases (
-    population TEXT NOT NULL REFERENCES populations (name),
-    name TEXT NOT NULL,
-    body BLOB NOT NULL,
-    line INTEGER NOT NULL DEFAULT 0,       -- where it is entered: shown with that line
+){compact};
+CREATE TABLE {s}releases (
+    population text NOT NULL REFERENCES {s}populations (name),
+    name text NOT NULL,
+    body {bytes} NOT NULL,
+    line bigint NOT NULL,                  -- the ledger entry that it belongs to: both become visible together
     PRIMARY KEY (population, name)
 );
+"""
+"""`s`: what stands before the name of each table. The other names in braces are types and storage options."""
 
-CREATE TABLE padding (                     -- written by what changes nothing else, so that it takes as long
-    size INTEGER PRIMARY KEY,
-    filler BLOB NOT NULL                   -- random
+APPLICATION = 0x64696D69
+"""The application ID of our SQLite files: "dimi"."""
+COMPACT = " WITHOUT ROWID"
+SQLITE = (
+    """
+CREATE TABLE clock (
+    one integer PRIMARY KEY CHECK (one = 1),
+    at double precision NOT NULL,
+    moved text                             -- where the store was moved to: nothing is written here any more
+);
+INSERT INTO clock (one, at) VALUES (1, 0);
+CREATE TABLE padding (                     -- written by calls that change nothing else, so that they take as long
+    size integer PRIMARY KEY,
+    random blob NOT NULL
 );
 """
+    + TABLES.format(
+        s="", bytes="blob", numbers="text", numbered="integer", compact=COMPACT, vacuumed=COMPACT,
+        vacuumed_early=COMPACT, vacuumed_parts="", roomy="",
+    )
+)  # fmt: skip
 
-STEPS = (TABLES,)
+STEPS = (SQLITE,)
 """What leads from each version to the next; a file's version is the number of steps it took."""
 
 

@@ -13,17 +13,21 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from diminuendo.errors import InvalidInput, StoreUnavailable, refuse_copies
 from diminuendo.service.store import DAY, reasons
-from diminuendo.service.store.adopt import Script
-from diminuendo.service.store.led import Led
+from diminuendo.service.store.fencing import FencedWrite
 from diminuendo.service.store.schema import APPLICATION, STEPS, statements
 
+if TYPE_CHECKING:
+    from diminuendo.service.store.sql import Script
+
+T = TypeVar("T")
 TIMEOUT = 5.0
 """Seconds for which one process waits until another has written."""
 
@@ -66,7 +70,7 @@ class SqliteFile:
     ) -> None:
         self.path, self._whole = Path(path), Path(path).absolute()
         self._lock, self._owner = threading.RLock(), os.getpid()
-        self._wall, self._latest, self._ahead = wall, 0.0, 0.0
+        self._wall, self._latest, self._ahead, self._at = wall, 0.0, 0.0, 0.0
         try:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             self._opened = _place(self._whole)
@@ -79,6 +83,8 @@ class SqliteFile:
             check_same_thread=False,
             cached_statements=256,
         )
+        for name in ("instant", "advance_clock"):  # the time of a transaction, for statements
+            self._db.create_function(name, 0, lambda: self._at)
         try:
             with self._alone():
                 self._prepare()
@@ -195,38 +201,39 @@ class SqliteFile:
             self._db.execute(f"PRAGMA {TIDIES}")
 
     @contextmanager
-    def writing(self, led: Led | None = None, *, public: bool = True) -> Iterator[float]:
+    def writing(self, fence: FencedWrite | None = None, *, public: bool = True) -> Iterator[float]:
         """One transaction, at the time that it gives; where it is led, refused unless its trainer still leads.
 
         The clock goes on from what is public alone: else, once a wall clock is set back, all times would tell when
         somebody answered last.
         """
         with self._alone(), self._transaction():
-            if led is not None:
-                self.check_leads(led)
+            if fence is not None:
+                self.check_fence(fence)
             at = self._time(public)
             if public:
                 self.execute("UPDATE clock SET at = ?", at)
+            self._at = at
             yield at
 
     def rows(self, query: str, *values: Any) -> list[Any]:
         """What a query finds."""
         with self._alone():
-            return self._db.execute(query, values).fetchall()
+            return self._db.execute(_translated(query), values).fetchall()
 
     def execute(self, statement: str, *values: Any) -> int:
         """One statement of a transaction; how many rows it changed."""
         return self._db.execute(statement, values).rowcount
 
-    def run(self, script: Script) -> list[str]:
-        """A script of statements for either store; what it returns."""
-        result: list[Any] | None = None
+    def run(self, script: Script[T]) -> T:
+        """Run a script in a transaction; its result."""
         try:
+            statement, values = next(script)
             while True:
-                statement, values = next(script) if result is None else script.send(result)
-                result = self.rows(statement.replace("{s}", "").replace("$", "?"), *values)
+                statement, values = script.send(self.rows(statement, *values))
         except StopIteration as over:
-            return list(over.value)
+            result: T = over.value
+            return result
 
     def pad(self, size: int) -> None:
         """In place of a write that would have changed nothing, one of that many bytes: without any page to write a
@@ -234,15 +241,11 @@ class SqliteFile:
         step = SMALL if size <= PAGE else PAGE
         size = step * max(1, -(-size // step))
         self.execute(  # random, since what is equal would not be written
-            "INSERT INTO padding VALUES (?1, randomblob(?1)) ON CONFLICT DO UPDATE SET filler = excluded.filler",
+            "INSERT INTO padding VALUES (?1, randomblob(?1)) ON CONFLICT DO UPDATE SET random = excluded.random",
             size,
         )
 
-    def execute_all(self, statement: str, values: Iterable[tuple[Any, ...]]) -> None:
-        """One statement of a transaction, again and again."""
-        self._db.executemany(statement, values)
-
-    def shown(self, population: str) -> int:
+    def visible_entries(self, population: str) -> int:
         """How many lines of a ledger are shown by now (store/__init__.py)."""
         now = self.now()
         ((by_menus, by_days),) = self.rows(
@@ -253,14 +256,14 @@ class SqliteFile:
         )
         return max(by_menus or 0, 0 if by_days is None else by_days + 1)
 
-    def check_leads(self, led: Led) -> None:
+    def check_fence(self, fence: FencedWrite) -> None:
         """Refuse where another trainer leads, or the ledger lacks what this one knows."""
         result = self.rows(
-            "SELECT epoch, (SELECT line FROM ledger WHERE population = ?1 AND seq = ?2) FROM trainers "
+            "SELECT fencing_token, (SELECT line FROM ledger WHERE population = ?1 AND seq = ?2) FROM trainers "
             "WHERE population = ?1",
-            *(led.population, led.lines - 1),
+            *(fence.population, fence.lines - 1),
         )
-        led.check(*result[0] if result else (0, None))
+        fence.check(*result[0] if result else (0, None))
 
     def moved(self) -> Moved | None:
         """Where all of this was moved to."""
@@ -295,6 +298,12 @@ class SqliteFile:
         with self._alone():
             self._check_place()
             return self._time()
+
+
+@cache
+def _translated(statement: str) -> str:
+    """A statement of either store as SQLite takes it."""
+    return statement.replace("diminuendo.", "").replace("$", "?")
 
 
 def _place(path: Path) -> tuple[int, int]:

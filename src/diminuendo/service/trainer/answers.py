@@ -55,7 +55,7 @@ class AnswerReader:
         )
 
     def _opened(self, row: AnswerRow) -> Said | None:
-        plain = self._keys.open(self._placement, row.sealed)
+        plain = self._keys.open(self._placement, row.encrypted)
         try:
             said = None if plain is None else self._decode(plain)
         except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):

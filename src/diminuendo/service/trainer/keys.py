@@ -1,13 +1,13 @@
-"""Keys of the trainer: what is sealed to them only the trainer reads. Where their secret halves lie,
-private_keys.py says.
+"""Keys of the trainer: only the trainer reads what is encrypted to them. Private keys are kept by private_keys.py.
 
-There is a key for each publication of a placement. Answers are sealed to the public half, which is in the menu; the
-snapshot of that publication is sealed with the secret half. Once nothing that still counts is sealed to a key it is
+There is a key for each publication of a placement. Answers are encrypted to the public key, which is in the menu; the
+snapshot of that publication is encrypted with the private key. Once nothing that still counts is encrypted to
+a key it is
 thrown away, and what backups hold of its time is gone as well. A key that is lost makes its answers unreadable: they
 count as nothing.
 
 In the trainer's folder lies, of each population, the head that its ledger had when something was published last. A
-store that was put back to an older state does not contain it, and is refused: it would draw again what users have
+store that was rolled back to an older state does not contain it, and is refused: it would draw again what users have
 seen.
 """
 
@@ -37,13 +37,14 @@ from diminuendo.privacy.books.durable import replaced
 from diminuendo.service.trainer.private_keys import FolderKeys, PrivateKeys
 
 HEAD, FRONT = 4, 4 + crypto_box_PUBLICKEYBYTES
-"""What is sealed begins with the number of the key and, of an answer, the public key of the front end; then a nonce."""
+"""What is encrypted begins with the number of the key and, of an answer, the public key of the front end; then
+a nonce."""
 AGREED = 4096
 """Front ends whose agreed keys are remembered."""
 
 
 class Key(NamedTuple):
-    """The public half of a key."""
+    """The public key of a key."""
 
     number: int
     public: bytes
@@ -57,7 +58,7 @@ class Keys:
     """The keys of placements, and heads of ledgers in a folder that is not in the store."""
 
     def __init__(self, folder: str | Path, private_keys: PrivateKeys | None = None) -> None:
-        """`private_keys`: where secret halves lie; in that folder too, where nothing is said."""
+        """`private_keys`: where private keys lie; in that folder too, where nothing is said."""
         self._folder = Path(folder)
         self._private_keys: PrivateKeys = FolderKeys(self._folder) if private_keys is None else private_keys
         self._agreed: dict[tuple[int, bytes], bytes] = {}
@@ -82,10 +83,10 @@ class Keys:
             self._private_keys.drop(placement, numbers)
             self._agreed.clear()
 
-    def open(self, placement: int, sealed: bytes) -> bytes | None:
-        """What was sealed to a key of a placement; None where it cannot be read."""
+    def open(self, placement: int, encrypted: bytes) -> bytes | None:
+        """What was encrypted to a key of a placement; None where it cannot be read."""
         try:
-            front = bytes(sealed[:FRONT])
+            front = bytes(encrypted[:FRONT])
             if (shared := self._agreed.get((placement, front))) is None:
                 secret = self._private_keys.get(placement, *unpack(">I", front[:HEAD]))
                 shared = crypto_box_beforenm(front[HEAD:], secret)
@@ -93,24 +94,24 @@ class Keys:
                     self._agreed.clear()
                 self._agreed[placement, front] = shared
             nonce, box = (
-                sealed[FRONT : FRONT + crypto_box_NONCEBYTES],
-                sealed[FRONT + crypto_box_NONCEBYTES :],
+                encrypted[FRONT : FRONT + crypto_box_NONCEBYTES],
+                encrypted[FRONT + crypto_box_NONCEBYTES :],
             )
             return crypto_box_open_afternm(box, nonce, shared)
         except Exception:  # a key that is lost, or whatever somebody put there
             return None
 
-    def note(self, population: str, head: str, epoch: int) -> None:
-        """A ledger's head, before what it paid for is published; refused where a later epoch has noted one."""
+    def note(self, population: str, head: str, fencing_token: int) -> None:
+        """A ledger's head, before what it paid for is published; refused where a later fencing token has noted one."""
         folder = os.open(self._folder, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
             before, _ = self._read(population)
-            if epoch < before:
+            if fencing_token < before:
                 raise Superseded(
-                    f"Epoch {epoch} of population {population!r} is over: {before} has published since."
+                    f"Fencing token {fencing_token} of population {population!r} is over: {before} has published since."
                 )
-            replaced(self._head(population), f"{epoch} {head}".encode())
+            replaced(self._head(population), f"{fencing_token} {head}".encode())
         finally:
             os.close(folder)
 
@@ -120,25 +121,25 @@ class Keys:
 
     def _read(self, population: str) -> tuple[int, str | None]:
         path = self._head(population)
-        epoch, _, head = (path.read_text() if path.exists() else "").rpartition(" ")
-        return int(epoch or 0), head or None
+        fencing_token, _, head = (path.read_text() if path.exists() else "").rpartition(" ")
+        return int(fencing_token or 0), head or None
 
     def _head(self, population: str) -> Path:
         return self._folder / f"{quote(population, safe='')}.head"
 
-    def seal_snapshot(self, placement: int, key: Key, plain: bytes) -> bytes:
-        """A snapshot, for the trainer itself, with the secret half of that key."""
+    def encrypt_snapshot(self, placement: int, key: Key, plain: bytes) -> bytes:
+        """A snapshot, for the trainer itself, with the private key of that key."""
         nonce = os.urandom(crypto_box_NONCEBYTES)
         return (
             pack(">I", key.number) + nonce + crypto_secretbox(plain, nonce, self._own(placement, key.number))
         )
 
-    def open_snapshot(self, placement: int, sealed: bytes) -> bytes:
-        """The snapshot that was sealed."""
-        (number,), nonce = unpack(">I", sealed[:HEAD]), sealed[HEAD : HEAD + crypto_box_NONCEBYTES]
+    def open_snapshot(self, placement: int, encrypted: bytes) -> bytes:
+        """The snapshot that was encrypted."""
+        (number,), nonce = unpack(">I", encrypted[:HEAD]), encrypted[HEAD : HEAD + crypto_box_NONCEBYTES]
         try:
             return crypto_secretbox_open(
-                sealed[HEAD + crypto_box_NONCEBYTES :], nonce, self._own(placement, number)
+                encrypted[HEAD + crypto_box_NONCEBYTES :], nonce, self._own(placement, number)
             )
         except Exception as error:
             raise InvalidInput(

@@ -16,25 +16,33 @@ from diminuendo.offline.rules import SlateRules
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.sources import RandomSource
-from diminuendo.service.records import LEASE_HOLDS, LEASE_LASTS, PlacementSpec, PopulationSpec
+from diminuendo.service.records import ID_BLOCK_HOLDS, ID_BLOCK_LASTS, PlacementSpec, PopulationSpec
 from diminuendo.service.store import STORED_WITHIN
 from diminuendo.streams.contexts import Contexts
 
 BEHIND = 10.0
-"""Seconds: leases that are out and a trainer that is busy together take no longer, or users are shown fillers."""
+"""Seconds: ID blocks that are out and a trainer that is busy together take no longer, or users are shown
+fallback slates."""
 UNKNOWN = 1_000_000
 """Rounds that learners are chosen for where nobody knows how many there will be."""
 
 
 def in_flight(spec: PlacementSpec) -> int:
     """How many rounds may be handed out and not settled: as many as are expected at most."""
-    lasts = spec.deadline + spec.allowance + spec.tick + BEHIND
+    lasts = spec.deadline + spec.publish_delay + spec.publish_interval + BEHIND
     return max(16, math.ceil(spec.per_second / spec.sample * lasts))
 
 
 def expected_pending_in_flight(spec: PlacementSpec) -> int:
-    """How many are, where all goes well: from when a lease is asked for until what is made of it is shown."""
-    lasts = LEASE_HOLDS + LEASE_LASTS + spec.deadline + STORED_WITHIN + spec.allowance + spec.tick
+    """How many are, where all goes well: from when an ID block is asked for until what is made of it is shown."""
+    lasts = (
+        ID_BLOCK_HOLDS
+        + ID_BLOCK_LASTS
+        + spec.deadline
+        + STORED_WITHIN
+        + spec.publish_delay
+        + spec.publish_interval
+    )
     return min(in_flight(spec), math.ceil(spec.per_second / spec.sample * lasts))
 
 

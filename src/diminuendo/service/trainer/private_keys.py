@@ -1,8 +1,8 @@
-"""Where the secret halves of the trainer's keys lie: in a folder of its machine, or in the store, sealed.
+"""Where the private keys of the trainer's keys lie: in a folder of its machine, or in the store, encrypted.
 
-In the store whoever takes over finds them, on whatever machine. Each is sealed with a *master key*, a file that the
+In the store whoever takes over finds them, on whatever machine. Each is encrypted with a *master key*, a file that the
 operator copies to the machines of trainers, and that is in no store. `master.key` is made where there is none; of
-several, `master*.key`, the last by name seals and all open: what was sealed with another is sealed anew when its
+several, `master*.key`, the last by name seals and all open: what was encrypted with another is encrypted anew when its
 population is led the next time, and then the older file can be deleted.
 """
 
@@ -26,7 +26,8 @@ from diminuendo.privacy.books.durable import write_once
 from diminuendo.service.store import Store
 
 MASTERS, MASTER, NAME_BYTES, KEY_BYTES = "master*.key", "master.key", 4, 32
-"""Master keys in their folder; the first one; what is sealed begins with that many bytes that name its master key."""
+"""Master keys in their folder; the first one; what is encrypted begins with that many bytes that name its
+master key."""
 
 
 class PrivateKeys(Protocol):
@@ -97,11 +98,11 @@ class FolderKeys:
 
 
 class StoreKeys:
-    """Rows of the store, each sealed with a master key, for the trainer of that epoch."""
+    """Rows of the store, each encrypted with a master key, for the trainer of that fencing token."""
 
-    def __init__(self, store: Store, epoch: int, masters: dict[bytes, bytes]) -> None:
+    def __init__(self, store: Store, fencing_token: int, masters: dict[bytes, bytes]) -> None:
         """`masters`: master keys by what names them; the last one seals."""
-        self._store, self._epoch, self._masters = store, epoch, masters
+        self._store, self._fencing_token, self._masters = store, fencing_token, masters
         self._seals = next(reversed(masters))
 
     def put(self, placement: int, number: int, secret: bytes) -> None:
@@ -110,12 +111,12 @@ class StoreKeys:
         box = crypto_aead_xchacha20poly1305_ietf_encrypt(
             secret, _about(placement, number), nonce, self._masters[self._seals]
         )
-        self._store.keep_key(self._epoch, placement, number, self._seals + nonce + box)
+        self._store.add_key(self._fencing_token, placement, number, self._seals + nonce + box)
 
     def get(self, placement: int, number: int) -> bytes:
         """The one that was kept, opened."""
-        sealed = self._store.kept_keys(placement)[number]
-        master, box = self._masters[sealed[:NAME_BYTES]], sealed[NAME_BYTES:]
+        encrypted = self._store.keys_of(placement)[number]
+        master, box = self._masters[encrypted[:NAME_BYTES]], encrypted[NAME_BYTES:]
         nonce, box = (
             box[:crypto_aead_xchacha20poly1305_ietf_NPUBBYTES],
             box[crypto_aead_xchacha20poly1305_ietf_NPUBBYTES:],
@@ -124,20 +125,21 @@ class StoreKeys:
 
     def numbers(self, placement: int) -> set[int]:
         """Those that are kept."""
-        return set(self._store.kept_keys(placement))
+        return set(self._store.keys_of(placement))
 
     def drop(self, placement: int, numbers: Iterable[int]) -> None:
         """Throw these away."""
-        self._store.drop_keys(self._epoch, placement, numbers)
+        self._store.drop_keys(self._fencing_token, placement, numbers)
 
     def take_over(self, placement: int, folder: FolderKeys) -> None:
-        """Seal with the newest master key what was sealed with another, and move here what still lies in a folder."""
-        kept = self._store.kept_keys(placement)
-        for number, sealed in kept.items():
-            name = sealed[:NAME_BYTES]
+        """Seal with the newest master key what was encrypted with another, and move here what still lies in a
+        folder."""
+        kept = self._store.keys_of(placement)
+        for number, encrypted in kept.items():
+            name = encrypted[:NAME_BYTES]
             if name not in self._masters:
                 raise InvalidInput(
-                    f"Keys of placement {placement} are sealed with the master key {name.hex()}, which is not here: "
+                    f"Keys of placement {placement} are encrypted with the master key {name.hex()}, which is not here: "
                     f"copy {MASTER} from the machine of another trainer."
                 )
             if name != self._seals:
@@ -172,5 +174,5 @@ def read_masters(folder: Path) -> dict[bytes, bytes]:
 
 
 def _about(placement: int, number: int) -> bytes:
-    """What a sealed half is bound to: moved to another row it opens nothing."""
+    """What a encrypted half is bound to: moved to another row it opens nothing."""
     return b"%d-%d" % (placement, number)

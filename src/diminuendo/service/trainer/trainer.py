@@ -1,10 +1,10 @@
 """The trainer's loop: of the populations that it leads, every placement to which something has happened.
 
-Several trainers, on any machines, share the populations of a store (sharing.py). What costs time is what happens: one
-question tells which placements have new leases or events, and the agenda which ones have come to a public moment.
-Where another trainer leads a population, what this one writes of it is refused; it lets go of that one alone. Of two
-that have the same name, as machines have that were cloned, the one that began later goes on, and the other steps aside
-until nobody has beaten under that name for a while.
+Several trainers, on any machines, share the populations of a store (assignment.py). The cost grows with what happens:
+one query returns the placements with new ID blocks or events, and a table of times those that have reached a public
+time. If another trainer leads a population, the store refuses what this one writes of it, and it gives up that one
+alone. The name of a trainer has a random suffix, so two processes of one name, as on cloned machines, are two trainers.
+A trainer that was killed is superseded after `SILENT` seconds; one that is stopped hands over at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -20,28 +20,27 @@ from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
 from diminuendo.learners.base.engines import Engine
 from diminuendo.randomness.sources import RandomSource
 from diminuendo.service.log import Log, StoreWatch
-from diminuendo.service.store import NO_BEAT, PlacementRow, Store, rolled_back
-from diminuendo.service.store.led import is_closed
-from diminuendo.service.trainer.agenda import Agenda
-from diminuendo.service.trainer.placement import Marks, NoMarks, Placement
-from diminuendo.service.trainer.population import Parts, Population
+from diminuendo.service.store import DAY, INSTANCE, NO_HEARTBEAT, Heartbeat, PlacementRow, Store, rolled_back
+from diminuendo.service.store.fencing import is_closed
+from diminuendo.service.trainer.assignment import NOBODY, Assignment
+from diminuendo.service.trainer.high_water_marks import LISTENS, STOPPED, HighWaterMarks
+from diminuendo.service.trainer.placement import Parts, Placement
+from diminuendo.service.trainer.population import Population
 from diminuendo.service.trainer.private_keys import read_masters
-from diminuendo.service.trainer.rehearsal import Rehearsals
-from diminuendo.service.trainer.sharing import NOBODY, SILENT, Sharing
-from diminuendo.service.trainer.witnesses import LISTENS, STOPPED, Witnesses
+from diminuendo.service.trainer.warm_up import WarmUps
 
-POLL, LOOKS, BEAT = 0.05, 1.0, 2.0
-"""Seconds: between two questions what changed; between looks at who leads what; between beats."""
+POLL, LOOKS, HEARTBEAT_EVERY = 0.05, 1.0, 2.0
+"""Seconds: between two queries for changes; between looks at the assignment; between heartbeats."""
 AT_ONCE = 100
-"""Populations that are taken between two steps: each is a write of its own."""
+"""Populations that are acquired between two steps: each is a transaction of its own."""
 WELL = "well"
-"""What a trainer notes that has not stopped; how much was spent menus say, when they are in effect."""
+"""The public note of a trainer's heartbeat."""
 LEAVES = 5.0
 """Seconds for which a trainer that is stopped hands over what it leads."""
 
 
 class Trainer:
-    """One trainer of a store, known by its name; of several that have the same one works."""
+    """One trainer of a store."""
 
     def __init__(
         self,
@@ -49,37 +48,35 @@ class Trainer:
         keys: str | Path,
         *,
         name: str = "trainer",
-        in_store: bool = False,
         instance: str = "",
+        in_store: bool = False,
         listens: float = LISTENS,
         rng: Callable[[], RandomSource | None] = lambda: None,
-        marks: Marks | None = None,
+        reached: Callable[[str], None] = lambda point: None,
         log: Log | None = None,
         engine: Engine | None = None,
     ) -> None:
-        """`keys`: the folder of its keys, which is not where the store is. `in_store`: whether their secret halves are
-        in the store, sealed with a master key that lies in the folder. `instance`: what tells it from others of its
-        name; drawn, unless given. `listens`: seconds from when it leads until it pays for anything. `rng`: for tests.
-        `engine`: where users are kept whom learners keep; without, here."""
-        self._last = store.beats().get(name, NO_BEAT)  # under its name: it beats on top of that alone
+        """`keys`: the folder of its keys, which is not where the store is. `instance`: the suffix of its name; random,
+        unless given. `in_store`: whether the private keys are in the store, encrypted with a master key that lies in
+        the folder. `listens`: seconds from when it leads until it pays for anything. `rng`, `reached`: for tests.
+        `engine`: where users are stored whom learners keep; without, here."""
         rolled_back.refuse_unknown(store, Path(keys))
-        self._note = f"{WELL} {instance or secrets.token_hex(4)}"
-        self._aside, self._says = False, threading.Lock()
-        self.name, self._store, self._folder, self._log = name, store, Path(keys), log or Log()
-        self._agenda, self._sharing, self._witnesses = Agenda(), Sharing(name), Witnesses()
+        self.slot, self.name = name, f"{name}{INSTANCE}{instance or secrets.token_hex(4)}"
+        self._store, self._folder, self._log = store, Path(keys), log or Log()
+        self._assignment, self._high_water_marks = Assignment(self.name), HighWaterMarks()
+        self._due_at = dict[int, float]()  # by number of a placement, the time after which it is due
         self._parts = Parts(
-            store, self._folder, read_masters(self._folder) if in_store else None, self._agenda, rng,
-            NoMarks() if marks is None else marks, self._log, Rehearsals(), self._write_time, engine,
+            store, self._folder, read_masters(self._folder) if in_store else None, self._due_at, rng, reached,
+            self._log, WarmUps(), self._write_time, engine,
         )  # fmt: skip
-        self.led: dict[str, Population] = {}
+        self.held: dict[str, Population] = {}
         """The populations that it leads, by name."""
         self._rows: dict[int, PlacementRow] = {}
         self._numbers: dict[str, list[int]] = {}  # by population
         self._since = 0.0  # what happened before is known
-        self._tried: dict[str, int] = {}  # epochs after which it may lead, though the store did not say so
-        self._before: dict[str, int] | None = None  # epochs of whoever had its name before it began
-        self._beat, self._looked, self._written, self._older = 0.0, 0.0, 0.0, False
-        self._notes: dict[str, tuple[float, str]] = {}  # everybody's, when it looked last
+        self._last, self._sending, self._rolled_back = NO_HEARTBEAT, threading.Lock(), False
+        self._looked, self._written = 0.0, 0.0
+        self._notes: dict[str, Heartbeat] = {}  # everybody's, when it looked last
         self._pause = listens
         self._watch = StoreWatch(self._log, trainer=name)
         for each in store.populations():
@@ -87,46 +84,44 @@ class Trainer:
                 self._log.say("closed", trainer=name, population=each)
 
     def __repr__(self) -> str:
-        return f"<Trainer {self.name} of {', '.join(self.led)}>"
+        return f"<Trainer {self.name} of {', '.join(self.held)}>"
 
     @property
     def placements(self) -> dict[int, Placement]:
         """Those that are well, by number."""
-        return {number: each for one in self.led.values() for number, each in one.placements.items()}
+        return {number: each for one in self.held.values() for number, each in one.placements.items()}
 
     @property
     def failures(self) -> dict[int, str]:
         """Of those that wait: what kind of error it was, and where. For the operator's eyes."""
-        return {number: said for one in self.led.values() for number, said in one.failures.items()}
+        return {number: error for one in self.held.values() for number, error in one.failures.items()}
 
     def run(self, go_on: Callable[[], bool] = lambda: True, poll: float = POLL) -> None:
-        """Until `go_on` says no. Where the store is away, it is asked again."""
-        with self._beating():
+        """Until `go_on` says no. If the store is away, try again."""
+        with self._heartbeats():
             while go_on():
-                try:
-                    self.step()
-                except StoreUnavailable as error:
-                    self._watch.failed("step", error)
-                else:
-                    self._watch.well("step")
+                self._watched("step", self.step)
                 time.sleep(poll)
         self.leave()
 
+    def _watched(self, what: str, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except StoreUnavailable as error:
+            self._watch.failed(what, error)
+        else:
+            self._watch.well(what)
+
     @contextmanager
-    def _beating(self) -> Iterator[None]:
-        """Beat beside the loop: a release may take longer than others wait for a beat."""
+    def _heartbeats(self) -> Iterator[None]:
+        """Send heartbeats beside the loop: a release may take longer than others wait for one."""
         over = threading.Event()
 
-        def beat() -> None:
-            while not over.wait(BEAT):
-                try:
-                    self._say_well()
-                except StoreUnavailable as error:
-                    self._watch.failed("beat", error)
-                else:
-                    self._watch.well("beat")
+        def send() -> None:
+            while not over.wait(HEARTBEAT_EVERY):
+                self._watched("beat", self._send_heartbeat)
 
-        thread = threading.Thread(target=beat, name="beat", daemon=True)
+        thread = threading.Thread(target=send, name="heartbeat", daemon=True)
         thread.start()
         try:
             yield
@@ -137,17 +132,13 @@ class Trainer:
     def step(self) -> None:
         """All that is to be done by now."""
         now, self._written = self._store.now(), 0.0
-        if now >= self._beat + BEAT:
-            self._say_well()
-        if self._older:
+        if now >= self._last[0] + HEARTBEAT_EVERY:
+            self._send_heartbeat()
+        if self._rolled_back:
             raise LedgerDamaged(
-                "The store does not know any more when this trainer was well: it was put back while it ran. Put the "
-                "newest one back; or begin new populations, with a new store, for users to come."
+                "The store has forgotten when this trainer was well: it was rolled back while it ran. Put the newest "
+                "one back; or begin new populations, with a new store, for users to come."
             )
-        if self._aside or not self._beat:
-            for each in list(self.led.values()):
-                self._let_go(each)
-            return
         if now >= self._looked + LOOKS:
             self._look(now)
         due, until = self._due(now), None
@@ -156,54 +147,45 @@ class Trainer:
             due = self._due(until)
         noted = {name.removeprefix("placement ") for name, (_, note) in self._notes.items() if note}
         for name, rows in due.items():
-            if (population := self.led.get(name)) is None or population.stopped:
-                for row in rows:
-                    self._agenda.drop(row.number)
+            if (population := self.held.get(name)) is None or population.stopped:
+                self._forget(row.number for row in rows)
                 continue
             listens = max(population.since + self._pause, now + POLL) if self._listens(population) else 0.0
             try:
-                for number, moment in population.step(rows, now, until, listens, noted).items():
-                    self._agenda.put(number, moment)
+                population.step(rows, now, until, listens, noted)
             except Superseded:
-                self._let_go(population)
+                self._lose(population)
 
     def leave(self) -> None:
-        """Hand over what it leads, so that nobody waits for a trainer that is not there any more."""
+        """Hand over what it leads, so that nobody waits for a trainer that has stopped."""
         until = time.monotonic() + LEAVES
         with suppress(StoreUnavailable):
-            for population in list(self.led.values()):
+            for population in list(self.held.values()):
                 if time.monotonic() < until:
                     with suppress(Superseded):
                         self._hand_over(population)
-            if self._beat and not self._aside:
-                self._store.beat_after(self.name, "", self._last)
+            self._store.drop_heartbeats([self.name])
 
     # What happened.
 
     def _due(self, now: float) -> dict[str, list[PlacementRow]]:
-        """By population the placements to which something has happened that they do not know, or whose moment it is."""
+        """By population the placements to which something happened that they do not know, or that are due."""
         since, changes = self._store.changed(self._since)
         for number, change in changes.items():
-            placement = self._placement(number)
-            if placement is None or not placement.knows(change):
-                self._put(number)
+            if number not in self._rows:
+                self._read_rows()
+            if (population := self.held.get(self._rows[number].population)) is not None:
+                placement = population.placements.get(number)
+                if placement is None or not placement.knows(change):
+                    self._due_at[number] = 0.0
         self._since, result = since, dict[str, list[PlacementRow]]()
-        for number in self._agenda.due(now):
+        for _, number in sorted((at, number) for number, at in self._due_at.items() if at < now):
             result.setdefault(self._rows[number].population, []).append(self._rows[number])
         return result
 
-    def _placement(self, number: int) -> Placement | None:
-        """A placement that is open."""
-        row = self._rows.get(number)
-        population = None if row is None else self.led.get(row.population)
-        return None if population is None else population.placements.get(number)
-
-    def _put(self, number: int) -> None:
-        """Something has happened to a placement."""
-        if number not in self._rows:
-            self._read_rows()
-        if self._rows[number].population in self.led:
-            self._agenda.put(number, 0.0)
+    def _forget(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            self._due_at.pop(number, None)
 
     def _read_rows(self) -> None:
         rows = {row.number: row for row in self._store.placements()}
@@ -215,101 +197,73 @@ class Trainer:
     def _write_time(self) -> float:
         """A time before which nothing is written later; one for all that is done in a step."""
         if not self._written:
-            self._written = self._store.beat(f"settled by {self.name}")
+            self._written = self._store.heartbeat(f"barrier of {self.slot}")
         return self._written
 
-    # Beats.
+    def _send_heartbeat(self) -> None:
+        """Send a heartbeat, unless the store has forgotten the last one; then note in the folder how far it has come.
 
-    def _say_well(self) -> None:
-        """Beat, unless the store has forgotten the last one, or somebody else beats under this name."""
-        with self._says:
-            if self._aside and self._others():
-                return
-            at = self._store.beat_after(self.name, self._note, self._last)
-            if at is None:
-                self._hear()
-                # who begins goes first; and its own note is there where the store could not say that it was kept
-                self._aside = bool(self._beat) and self._last[1] != self._note
-                if self._aside:
-                    self._log.say("name taken", trainer=self.name)
-                return
-            if self._aside:
-                self._aside, self._before, self._looked = False, None, 0.0
-                self._log.say("name free", trainer=self.name)
-            self._last, self._beat = (at, self._note), at
+        The row of this process tells others that it is well, and goes with it. The row of its name without a suffix
+        stays: the folder's high-water mark refers to it.
+        """
+        with self._sending:
+            at = self._store.heartbeat_after(self.name, WELL, self._last)
+            if at is None:  # or the store could not say that the last one was written
+                at = self._store.heartbeats().get(self.name, NO_HEARTBEAT)[0]
+                self._rolled_back = self._rolled_back or at <= self._last[0]
+                if self._rolled_back:
+                    return
+            self._last = at, WELL
+            at = self._store.heartbeat(self.slot)
             try:
-                rolled_back.note(self._folder, self.name, at)
-            except OSError as error:  # no room for it: then an earlier time is noted, and it is tried again
-                self._log.seldom(error, trainer=self.name)
+                rolled_back.note(self._folder, self.slot, at)
+            except OSError as error:  # the disk is full: an earlier mark stays, and the next one is tried
+                self._log.seldom(error, trainer=self.slot)
 
-    def _hear(self) -> None:
-        """Who beat last under its name, and whether the store has forgotten a later time."""
-        result = self._store.beats().get(self.name, NO_BEAT)
-        self._older = self._older or result[0] < self._last[0]
-        if result[0] >= self._last[0]:
-            self._last = result
-
-    def _others(self) -> bool:
-        """Whether somebody else of its name may still be there."""
-        self._hear()
-        at, note = self._last
-        return self._older or (bool(note) and self._store.now() < at + SILENT)
-
-    # Who leads what.
+    # Leadership.
 
     def _look(self, now: float) -> None:
-        """Take what is to be led, hand over what is not, and compare what front ends have seen."""
-        self._notes = self._store.beats()
+        """Acquire and hand over as the assignment says, and compare what front ends have seen."""
+        self._notes = self._store.heartbeats()
         leaders = (
             self._store.leaders()
-        )  # after the notes: of what it leads, nobody else published what is in them
-        for population in list(self.led.values()):
-            if leaders.get(population.name, NOBODY).epoch != population.epoch:
-                self._let_go(population)
-        own = {name: leader.epoch for name, leader in leaders.items() if leader.name == self.name}
-        self._before = own if self._before is None else self._before
-        gone = [
-            name
-            for name, epoch in own.items()
-            if epoch == self._before.get(name) or epoch > self._tried.get(name, epoch)
-        ]
-        shares = self._sharing.look(
-            [name for name in self._store.populations() if not is_closed(name)], leaders, self._notes,
-            {name: each.epoch for name, each in self.led.items()}, gone, now,
-        )  # fmt: skip
+        )  # after the notes: no other trainer of its populations published those
+        for population in list(self.held.values()):
+            if leaders.get(population.name, NOBODY).fencing_token != population.fencing_token:
+                self._lose(population)
+        names = [name for name in self._store.populations() if not is_closed(name)]
+        shares = self._assignment.look(names, leaders, self._notes, self.held, now)
         for name in shares.give:
             with suppress(Superseded):
-                self._hand_over(self.led[name])
+                self._hand_over(self.held[name])
         for name, after in shares.take[:AT_ONCE]:
-            self._lead(name, after)
+            with suppress(Superseded):  # another trainer was first
+                self._acquire(name, after)
         self._looked = now if len(shares.take) <= AT_ONCE else 0.0
+        gone = [name for name, (at, _) in self._notes.items() if INSTANCE in name and at < now - DAY]
+        if gone:
+            self._store.drop_heartbeats(gone)
         self._compare()
 
-    def _lead(self, name: str, after: int) -> None:
-        self._tried[name] = after
-        with suppress(Superseded):  # somebody was faster
-            population = Population(
-                name, self._store.lead(name, self.name, after), self._store.now(), self._parts
-            )
-            population.stopped = bool(self._notes.get(f"population {name}", (0.0, ""))[1])
-            self.led[name] = population
-            self._log.say("led", trainer=self.name, population=name)
-            if name not in self._numbers:
-                self._read_rows()
-            for number in self._numbers[name]:
-                self._agenda.put(number, 0.0)
-        del self._tried[name]
+    def _acquire(self, name: str, after: int) -> None:
+        fencing_token = self._store.acquire_leadership(name, self.name, after)
+        population = Population(name, fencing_token, self._store.now(), self._parts)
+        population.stopped = bool(self._notes.get(f"population {name}", NO_HEARTBEAT)[1])
+        self.held[name] = population
+        self._log.say("acquired", trainer=self.slot, population=name)
+        if name not in self._numbers:
+            self._read_rows()
+        self._due_at.update(dict.fromkeys(self._numbers[name], 0.0))
 
     def _hand_over(self, population: Population) -> None:
         """Between two steps, so that nothing is under way."""
-        self._let_go(population)
-        self._store.lead(population.name, "", population.epoch)
+        self._lose(population)
+        self._store.acquire_leadership(population.name, "", population.fencing_token)
 
-    def _let_go(self, population: Population) -> None:
-        del self.led[population.name]
-        for number in self._numbers.get(population.name, ()):
-            self._agenda.drop(number)
-        self._log.say("let go", trainer=self.name, population=population.name)
+    def _lose(self, population: Population) -> None:
+        del self.held[population.name]
+        self._forget(self._numbers.get(population.name, ()))
+        self._log.say("released", trainer=self.slot, population=population.name)
 
     # Whether the store is what users have seen.
 
@@ -318,11 +272,15 @@ class Trainer:
         return self._pause > 0 and self._looked < population.since + self._pause
 
     def _compare(self) -> None:
-        """Stop populations of which somebody has seen what is not in the store."""
-        self._witnesses.hear(self._notes)
+        """Stop populations of which a front end has seen what is not in the store."""
+        self._high_water_marks.read(self._notes)
         for row in self._rows.values():
-            population = self.led.get(row.population)
-            if population is not None and not population.stopped and population.lacks(row, self._witnesses):
+            population = self.held.get(row.population)
+            if (
+                population is not None
+                and not population.stopped
+                and population.lacks(row, self._high_water_marks)
+            ):
                 population.stopped = True
-                self._store.beat(f"population {population.name}", STOPPED)
-                self._log.say("put back", trainer=self.name, population=population.name)
+                self._store.heartbeat(f"population {population.name}", STOPPED)
+                self._log.say("rolled back", trainer=self.slot, population=population.name)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from diminuendo.service.store import DAY, STORED_WITHIN
-from diminuendo.service.store.given import LONGEST_LEASE
 from diminuendo.service.store.postgres.schema import FRONT_ENDS, TABLES
+from diminuendo.service.store.sql import LONGEST_ID_BLOCK
 
 FUNCTIONS = f"""
 CREATE FUNCTION diminuendo.wall() RETURNS double precision LANGUAGE sql VOLATILE
@@ -16,22 +16,22 @@ SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
 $$;
 
 -- To be called first by whoever writes: what it writes is synced when it has committed, and has a time that is not
--- before what `settle` has waited for. Nobody is waited for longer than some seconds.
-CREATE FUNCTION diminuendo.writing() RETURNS void LANGUAGE plpgsql
+-- before what `write_barrier` has waited for. Nobody is waited for longer than some seconds.
+CREATE FUNCTION diminuendo.join_writers() RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
     PERFORM set_config('synchronous_commit', 'on', true), set_config('lock_timeout', '5s', true);
-    LOCK TABLE turns IN ROW EXCLUSIVE MODE;
+    LOCK TABLE writer_lock IN ROW EXCLUSIVE MODE;
 END $$;
 
 -- Until everybody who writes now has committed; nobody writes meanwhile, which is a moment.
-CREATE FUNCTION diminuendo.settle() RETURNS void LANGUAGE plpgsql
+CREATE FUNCTION diminuendo.write_barrier() RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
     PERFORM set_config('lock_timeout', '5s', true);
-    LOCK TABLE turns IN SHARE MODE;
+    LOCK TABLE writer_lock IN SHARE MODE;
 END $$;
 
 -- The time of something public: the clock goes on from it.
-CREATE FUNCTION diminuendo.tick() RETURNS double precision LANGUAGE plpgsql
+CREATE FUNCTION diminuendo.advance_clock() RETURNS double precision LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
 DECLARE
     found double precision := instant();
@@ -44,28 +44,29 @@ BEGIN
 END $$;
 
 -- Who has no trainer's rights is a front end, also to a trainer, and says no more than which menus it has seen.
-CREATE FUNCTION diminuendo.beat(who text, said text) RETURNS double precision LANGUAGE plpgsql
+CREATE FUNCTION diminuendo.heartbeat(who text, said text) RETURNS double precision LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
 DECLARE
     found double precision;
 BEGIN
-    IF NOT has_table_privilege(session_user, 'diminuendo.beats', 'INSERT') AND NOT (starts_with(who, '{FRONT_ENDS}')
+    IF NOT has_table_privilege(session_user, 'diminuendo.heartbeats', 'INSERT') AND NOT (starts_with(who,
+    '{FRONT_ENDS}')
         AND octet_length(who) <= 200 AND octet_length(said) <= 4096 + 256 * (SELECT count(*) FROM placements))
     THEN
         RAISE EXCEPTION 'Only a trainer says that.' USING ERRCODE = 'insufficient_privilege';
     END IF;
-    PERFORM writing();
-    found := tick();
-    INSERT INTO beats VALUES (who, found, said) ON CONFLICT (name) DO UPDATE SET at = found, note = said;
+    PERFORM join_writers();
+    found := advance_clock();
+    INSERT INTO heartbeats VALUES (who, found, said) ON CONFLICT (name) DO UPDATE SET at = found, note = said;
     RETURN found;
 END $$;
 
 -- Whether it is new.
 CREATE FUNCTION diminuendo.add_population(called text, said bytea) RETURNS boolean LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
-    PERFORM writing();
-    PERFORM tick();  -- one at a time
-    INSERT INTO populations (name, facts) VALUES (called, said) ON CONFLICT DO NOTHING;
+    PERFORM join_writers();
+    PERFORM advance_clock();  -- one at a time
+    INSERT INTO populations (name, spec) VALUES (called, said) ON CONFLICT DO NOTHING;
     RETURN found;
 END $$;
 
@@ -76,10 +77,10 @@ DECLARE
     moment double precision;
     made bigint;
 BEGIN
-    PERFORM writing();
-    moment := tick();  -- one at a time
+    PERFORM join_writers();
+    moment := advance_clock();  -- one at a time
     IF NOT EXISTS (SELECT FROM placements WHERE name = called) THEN
-        INSERT INTO placements (name, population, facts, made_at) VALUES (called, whose, said, moment)
+        INSERT INTO placements (name, population, spec, made_at) VALUES (called, whose, said, moment)
             RETURNING number INTO made;
         INSERT INTO counters (placement) VALUES (made);
     END IF;
@@ -94,8 +95,8 @@ SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
 DECLARE
     moment double precision;
 BEGIN
-    PERFORM writing();
-    moment := tick();
+    PERFORM join_writers();
+    moment := advance_clock();
     DELETE FROM requests WHERE at < moment - {DAY};
     INSERT INTO requests VALUES (called, its_digest, its_reply, moment) ON CONFLICT DO NOTHING;
     RETURN QUERY SELECT digest, reply FROM requests WHERE key = called;
@@ -103,7 +104,7 @@ END $$;
 
 CREATE FUNCTION diminuendo.end_request(called text, its_reply bytea) RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
-    PERFORM writing();
+    PERFORM join_writers();
     UPDATE requests SET reply = its_reply WHERE key = called;
 END $$;
 
@@ -134,15 +135,16 @@ DECLARE
     found bigint;
 BEGIN
     PERFORM check_placement(which);
-    PERFORM writing();
+    PERFORM join_writers();
     UPDATE counters SET stopped = coalesce((SELECT max(version) FROM menus WHERE placement = which), 0)
         WHERE placement = which;  -- one at a time: none is seen before an earlier one
-    INSERT INTO events (placement, at, kind, body, by) VALUES (which, tick(), what, said, who) RETURNING seq INTO found;
+    INSERT INTO events (placement, at, kind, body, by) VALUES (which, advance_clock(), what, said,
+    who) RETURNING seq INTO found;
     RETURN found;
 END $$;
 
--- How many lines of a ledger are shown by now.
-CREATE FUNCTION diminuendo.shown(whose text) RETURNS bigint LANGUAGE sql STABLE
+-- How many entries of a ledger are visible by now.
+CREATE FUNCTION diminuendo.visible_entries(whose text) RETURNS bigint LANGUAGE sql STABLE
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
     WITH moment AS (SELECT instant() AS now)
     SELECT greatest(0,
@@ -151,33 +153,33 @@ SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
         (SELECT max(seq) + 1 FROM ledger, moment WHERE population = whose AND at < 86400 * (floor(now / 86400) - 1)))
 $$;
 
--- The round before which leases are forgotten by now.
-CREATE FUNCTION diminuendo.forgets(which bigint) RETURNS bigint LANGUAGE sql STABLE
+-- The round before which ID blocks are forgotten by now.
+CREATE FUNCTION diminuendo.gc_low_water_mark(which bigint) RETURNS bigint LANGUAGE sql STABLE
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
-    SELECT coalesce(max(forgets), -1) FROM menus, (SELECT instant() AS now) AS moment
+    SELECT coalesce(max(gc_low_water_mark), -1) FROM menus, (SELECT instant() AS now) AS moment
         WHERE placement = which AND effective_at <= now
 $$;
 
--- What a front end says of a lease of that many rounds, made again of nothing but numbers, so that it can be read.
+-- What a front end says of an ID block of that many rounds, made again of nothing but numbers, so that it can be read.
 CREATE FUNCTION diminuendo.checked_report(first bigint, many bigint, said bytea) RETURNS bytea LANGUAGE plpgsql
 SET search_path = diminuendo, pg_temp AS $$
 DECLARE
-    told record;
+    given record;
     short boolean := octet_length(said) <= 256 + 64 * many;
 BEGIN
     SELECT used, ARRAY(SELECT each FROM unnest(silent) AS each WHERE each BETWEEN first AND first + many - 1) AS silent,
         ARRAY(SELECT coalesce(each, 0) FROM unnest(types) AS each LIMIT many) AS types
-        INTO told FROM jsonb_to_record(CASE WHEN short THEN convert_from(said, 'UTF8')::jsonb END)
+        INTO given FROM jsonb_to_record(CASE WHEN short THEN convert_from(said, 'UTF8')::jsonb END)
         AS report (used bigint, silent bigint[], types bigint[]);
-    IF told.used IS NULL THEN
-        RAISE EXCEPTION 'That is no report of this lease.' USING ERRCODE = 'invalid_parameter_value';
+    IF given.used IS NULL THEN
+        RAISE EXCEPTION 'That is no report of this ID block.' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    RETURN convert_to(json_build_object('first', first, 'used', least(greatest(told.used, 0), many),
-        'silent', told.silent, 'types', told.types)::text, 'UTF8');
+    RETURN convert_to(json_build_object('first', first, 'used', least(greatest(given.used, 0), many),
+        'silent', given.silent, 'types', given.types)::text, 'UTF8');
 END $$;
 
 CREATE FUNCTION
-    diminuendo.lease(which bigint, many bigint, seconds double precision, reported bigint, said bytea)
+    diminuendo.reserve_ids(which bigint, many bigint, seconds double precision, reported bigint, said bytea)
 RETURNS TABLE (first bigint, past bigint, version bigint, at double precision, expires_at double precision)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
 #variable_conflict use_column
@@ -186,23 +188,23 @@ DECLARE
     found record;
 BEGIN
     PERFORM check_placement(which);
-    IF (seconds > 0 AND seconds <= {LONGEST_LEASE}) IS NOT TRUE THEN
-        RAISE EXCEPTION 'That is no time to lease rounds for.' USING ERRCODE = 'invalid_parameter_value';
+    IF (seconds > 0 AND seconds <= {LONGEST_ID_BLOCK}) IS NOT TRUE THEN
+        RAISE EXCEPTION 'That is no time to ID block rounds for.' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF reported IS NULL AND (many = 0 OR NOT EXISTS (SELECT FROM rounds_left(which, instant()))) THEN
         RETURN;  -- nothing to write
     END IF;
-    PERFORM writing();
+    PERFORM join_writers();
     PERFORM FROM counters WHERE placement = which FOR NO KEY UPDATE;
     moment := instant();
     IF moment > wall() + (SELECT ahead FROM clock) + 0.001 THEN
-        moment := tick();  -- the database's clock was set back
+        moment := advance_clock();  -- the database's clock was set back
     END IF;
-    UPDATE leases SET report = checked_report(first, past - first, said), reported_at = moment
+    UPDATE id_blocks SET report = checked_report(first, past - first, said), reported_at = moment
         WHERE placement = which AND first = reported AND report IS NULL;
     SELECT * INTO found FROM rounds_left(which, moment) WHERE many > 0;
     IF found.version IS NOT NULL THEN
-        RETURN QUERY INSERT INTO leases (placement, first, past, version, at, expires_at)
+        RETURN QUERY INSERT INTO id_blocks (placement, first, past, version, at, expires_at)
             VALUES (which, found.first, least(found.first + many, found.past), found.version, moment, moment + seconds)
             RETURNING first, past, version, at, expires_at;
         UPDATE counters SET next = least(found.first + many, found.past) WHERE placement = which;
@@ -222,35 +224,36 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
 DECLARE
     moment double precision;
     each record;
-    hers record;
+    known record;
     before bigint;
 BEGIN
-    PERFORM writing();
+    PERFORM join_writers();
     PERFORM pg_logical_emit_message(true, 'diminuendo', '');
     moment := instant();
-    INSERT INTO answers (placement, round, at, sealed)
-        SELECT told.placement, told.round,
-            CASE WHEN told.at BETWEEN moment - {STORED_WITHIN} AND moment THEN told.at ELSE moment END, told.sealed
-        FROM unnest(places, numbers, boxes, arrived) WITH ORDINALITY AS told (placement, round, sealed, at, nth)
-        JOIN counters USING (placement) WHERE told.round >= counters.forgotten
-        ORDER BY told.placement, told.round, told.nth
+    INSERT INTO answers (placement, round, at, encrypted)
+        SELECT given.placement, given.round,
+            CASE WHEN given.at BETWEEN moment - {STORED_WITHIN} AND moment THEN given.at ELSE moment END,
+            given.encrypted
+        FROM unnest(places, numbers, boxes, arrived) WITH ORDINALITY AS given (placement, round, encrypted, at, nth)
+        JOIN counters USING (placement) WHERE given.round >= counters.gc_low_water_mark
+        ORDER BY given.placement, given.round, given.nth
         ON CONFLICT DO NOTHING;
     FOR each IN
-        SELECT told.* FROM unnest(at_places, users, most, visited, names) WITH ORDINALITY
-            AS told (placement, user_id, max_rounds_per_user, round, key, nth)
-        JOIN counters USING (placement) ORDER BY told.placement, told.user_id, told.nth
+        SELECT given.* FROM unnest(at_places, users, most, visited, names) WITH ORDINALITY
+            AS given (placement, user_id, quota, round, key, nth)
+        JOIN counters USING (placement) ORDER BY given.placement, given.user_id, given.nth
     LOOP
-        INSERT INTO visits VALUES (each.placement, each.user_id, '{{}}', -1, '') ON CONFLICT DO NOTHING;
-        SELECT * INTO hers FROM visits WHERE placement = each.placement AND user_id = each.user_id FOR UPDATE;
-        before := CASE WHEN each.key <> '' AND each.key = hers.key THEN hers.last ELSE each.round END;
+        INSERT INTO user_rounds VALUES (each.placement, each.user_id, '{{}}', -1, '') ON CONFLICT DO NOTHING;
+        SELECT * INTO known FROM user_rounds WHERE placement = each.placement AND user_id = each.user_id FOR UPDATE;
+        before := CASE WHEN each.key <> '' AND each.key = known.key THEN known.last ELSE each.round END;
         visit := each.nth;
         counted := before;
-        IF before = ANY (hers.rounds) OR before = hers.last THEN
-            counts := before = ANY (hers.rounds);
+        IF before = ANY (known.rounds) OR before = known.last THEN
+            counts := before = ANY (known.rounds);
         ELSE
-            counts := cardinality(hers.rounds) < each.max_rounds_per_user;
-            UPDATE visits SET last = each.round, key = each.key,
-                rounds = CASE WHEN counts THEN hers.rounds || each.round ELSE hers.rounds END
+            counts := cardinality(known.rounds) < each.quota;
+            UPDATE user_rounds SET last = each.round, key = each.key,
+                rounds = CASE WHEN counts THEN known.rounds || each.round ELSE known.rounds END
                 WHERE placement = each.placement AND user_id = each.user_id;
         END IF;
         RETURN NEXT;
@@ -263,39 +266,40 @@ DECLARE
     moment double precision;
 BEGIN
     PERFORM check_placement(which);
-    PERFORM writing();
+    PERFORM join_writers();
     PERFORM pg_logical_emit_message(true, 'diminuendo', '');
     moment := instant();
-    INSERT INTO answers (placement, round, at, sealed)
-        SELECT DISTINCT which, told.round, moment, NULL::bytea FROM unnest(numbers) AS told (round) ORDER BY 2
-        ON CONFLICT (placement, round) DO UPDATE SET sealed = NULL, at = excluded.at
-        WHERE answers.sealed IS NOT NULL;
+    INSERT INTO answers (placement, round, at, encrypted)
+        SELECT DISTINCT which, given.round, moment, NULL::bytea FROM unnest(numbers) AS given (round) ORDER BY 2
+        ON CONFLICT (placement, round) DO UPDATE SET encrypted = NULL, at = excluded.at
+        WHERE answers.encrypted IS NOT NULL;
 END $$;
 
--- The rounds of somebody who has a name, those that count and her last one; which they are is told to nobody.
+-- The rounds of somebody who has a name, those that count and her last one; which they are is given to nobody.
 CREATE FUNCTION diminuendo.erase_user(which bigint, whom bytea) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
-    PERFORM erase(which, ARRAY(SELECT unnest(rounds || last) FROM visits WHERE placement = which AND user_id = whom));
+    PERFORM erase(which,
+    ARRAY(SELECT unnest(rounds || last) FROM user_rounds WHERE placement = which AND user_id = whom));
 END $$;
 
-CREATE FUNCTION diminuendo.leases_shown(which bigint, since bigint)
+CREATE FUNCTION diminuendo.visible_id_blocks(which bigint, since bigint)
 RETURNS TABLE (first bigint, past bigint, version bigint, at double precision, expires_at double precision,
     report bytea, reported_at double precision) LANGUAGE sql STABLE
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
-    SELECT first, past, version, at, expires_at, report, reported_at FROM leases
-        WHERE placement = which AND first >= since AND past > (SELECT forgets(which))
+    SELECT first, past, version, at, expires_at, report, reported_at FROM id_blocks
+        WHERE placement = which AND first >= since AND past > (SELECT gc_low_water_mark(which))
 $$;
 
-CREATE FUNCTION diminuendo.ledger_shown(whose text, since bigint)
+CREATE FUNCTION diminuendo.visible_ledger(whose text, since bigint)
 RETURNS TABLE (seq bigint, line bytea) LANGUAGE sql STABLE
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
-    SELECT seq, line FROM ledger WHERE population = whose AND seq >= since AND seq < (SELECT shown(whose))
+    SELECT seq, line FROM ledger WHERE population = whose AND seq >= since AND seq < (SELECT visible_entries(whose))
 $$;
 
-CREATE FUNCTION diminuendo.releases_shown(whose text)
+CREATE FUNCTION diminuendo.visible_releases(whose text)
 RETURNS TABLE (name text, body bytea) LANGUAGE sql STABLE
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
-    SELECT name, body FROM releases WHERE population = whose AND line < (SELECT shown(whose))
+    SELECT name, body FROM releases WHERE population = whose AND line < (SELECT visible_entries(whose))
 $$;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA diminuendo FROM PUBLIC;

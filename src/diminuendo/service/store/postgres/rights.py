@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 ROLES = ("front", "trainer")
 """How the names of roles end."""
 CALLED = (
-    "instant", "leases_shown", "ledger_shown", "releases_shown", "beat", "add_population", "add_placement", "add_event",
-    "remember_request", "end_request", "lease", "put", "erase", "erase_user",
+    "instant", "visible_id_blocks", "visible_ledger", "visible_releases", "heartbeat", "add_population",
+    "add_placement", "add_event",
+    "remember_request", "end_request", "reserve_ids", "put", "erase", "erase_user",
 )  # fmt: skip
 """Functions that front ends call."""
-READ = (*PUBLIC, "menus", "beats")
+READ = (*PUBLIC, "menus", "heartbeats")
 """Tables that front ends read."""
 COLUMNS = """
 SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute

@@ -1,6 +1,6 @@
 """Roles of the PostgreSQL store, so that SQL itself keeps apart who may do what.
 
-    front      what front ends do: read what is public, add what operators add, and call functions that lease rounds,
+    front      what front ends do: read what is public, add what operators add, and call functions that ID block rounds,
                keep answers, count visits and erase. It has no right to any private table, not even to put into it.
     trainer    everything but to change tables: that is for whoever owns them.
 

@@ -16,16 +16,19 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from diminuendo._extras import extra
 from diminuendo.errors import DiminuendoError, InvalidInput, StoreUnavailable, refuse_copies
 from diminuendo.service.store import reasons
-from diminuendo.service.store.led import Led
+from diminuendo.service.store.fencing import FencedWrite
 from diminuendo.service.store.postgres.functions import STEPS
 from diminuendo.service.store.postgres.rights import give_again
 from diminuendo.service.store.postgres.schema import NO_PLACEMENT, SCHEMA
+
+if TYPE_CHECKING:
+    from diminuendo.service.store.sql import Script
 
 with extra("postgres"):
     import asyncpg
@@ -33,42 +36,8 @@ with extra("postgres"):
 T = TypeVar("T")
 
 
-class Db(Protocol):
-    """A connection, as far as it is used here."""
-
-    async def execute(self, query: str, *values: Any) -> str:
-        """One statement; or several, where there are no values. What was done, and to how many rows."""
-        ...
-
-    async def fetch(self, query: str, *values: Any) -> list[Any]:
-        """All rows that a query finds."""
-        ...
-
-    async def fetchval(self, query: str, *values: Any) -> Any:
-        """The first value of the first row; None where there is none."""
-        ...
-
-    async def copy_records_to_table(self, table: str, **how: Any) -> str:
-        """Many rows into a table."""
-        ...
-
-    async def close(self, *, timeout: float) -> None:
-        """Say goodbye."""
-        ...
-
-    def terminate(self) -> None:
-        """Hang up."""
-        ...
-
-    def is_closed(self) -> bool:
-        """Whether it is gone."""
-        ...
-
-    def is_in_transaction(self) -> bool:
-        """Whether it is in the midst of something."""
-        ...
-
-
+Db = Any
+"""A connection of asyncpg, which has no types."""
 Work = Callable[[Db], Awaitable[T]]
 
 CONNECTIONS = 4
@@ -96,7 +65,7 @@ WATCHED = {
 }
 """What is said of a socket here, as far as the system knows the words."""
 BEGIN = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '3s'; "
-WRITE = f"{BEGIN}SELECT {SCHEMA}.writing()"
+WRITE = f"{BEGIN}SELECT {SCHEMA}.join_writers()"
 MAKE, CHANGE = "SELECT pg_advisory_xact_lock(1684630889, 2)", f"SELECT FROM {SCHEMA}.store FOR UPDATE"
 """One at a time makes tables, and changes them. An advisory lock can be held by whoever may connect: where there are
 tables nobody waits for one."""
@@ -183,12 +152,12 @@ class PostgresServer:
 
         return self.run(ask, begin=None, again=again)
 
-    def writing(self, work: Work[T], led: Led | None = None) -> T:
+    def writing(self, work: Work[T], fence: FencedWrite | None = None) -> T:
         """One transaction; where it is led, refused unless its trainer still leads, and as long as it lasts."""
 
         async def fenced(db: Db) -> T:
-            if led is not None:
-                await check_leads(db, led)
+            if fence is not None:
+                await check_fence(db, fence)
             return await work(db)
 
         return self.run(fenced)
@@ -356,15 +325,26 @@ class PostgresServer:
             )
 
 
-async def check_leads(db: Db, led: Led) -> None:
+async def check_fence(db: Db, fence: FencedWrite) -> None:
     """Refuse where another trainer leads, or the ledger lacks what this one knows; where not, nobody else leads until
     this transaction is over."""
     result = await db.fetch(
-        "SELECT epoch, (SELECT line FROM diminuendo.ledger WHERE population = $1 AND seq = $2) "
+        "SELECT fencing_token, (SELECT line FROM diminuendo.ledger WHERE population = $1 AND seq = $2) "
         "FROM diminuendo.trainers WHERE population = $1 FOR SHARE OF trainers",
-        *(led.population, led.lines - 1),
+        *(fence.population, fence.lines - 1),
     )
-    led.check(*result[0] if result else (0, None))
+    fence.check(*result[0] if result else (0, None))
+
+
+async def run(db: Db, script: Script[T]) -> T:
+    """Run a script in a transaction; its result."""
+    try:
+        statement, values = next(script)
+        while True:
+            statement, values = script.send([tuple(row) for row in await db.fetch(statement, *values)])
+    except StopIteration as over:
+        result: T = over.value
+        return result
 
 
 def shown(address: str) -> str:

@@ -9,13 +9,11 @@ taken by anybody.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from diminuendo.service.store import Leader
+from diminuendo.service.store import INSTANCE, TRAINERS, Leader
 
-TRAINERS = "trainer"
-"""Names of trainers begin with it."""
 SILENT = 10.0
 """Seconds, by the store's clock, after which a trainer that has not beaten leads nothing any more."""
 NOBODYS = 3.0
@@ -24,26 +22,28 @@ NOBODYS = 3.0
 NOBODY = Leader(0, "")
 """Who led a population that nobody ever led."""
 
-Beats = Mapping[str, tuple[float, str]]
+Heartbeats = Mapping[str, tuple[float, str]]
 
 
 class Shares(NamedTuple):
     """What a trainer is to do."""
 
     take: list[tuple[str, int]]
-    """Populations, and the epoch of whoever led each last."""
+    """Populations, and the fencing token of whoever led each last."""
     give: list[str]
     """Populations to be handed over."""
 
 
-def well(beats: Beats, now: float) -> list[str]:
-    """The trainers that have beaten lately, by name. One that has stopped says so by an empty note."""
+def well(heartbeats: Heartbeats, now: float) -> list[str]:
+    """The trainers with a recent heartbeat, by name. A trainer that stops deletes its own."""
     return sorted(
-        name for name, (at, note) in beats.items() if name.startswith(TRAINERS) and note and now - at < SILENT
+        name
+        for name, (at, _) in heartbeats.items()
+        if name.startswith(TRAINERS) and INSTANCE in name and now - at < SILENT
     )
 
 
-class Sharing:
+class Assignment:
     """What one trainer knows of all populations: since when it has seen each without a leader."""
 
     def __init__(self, name: str) -> None:
@@ -54,14 +54,13 @@ class Sharing:
         self,
         populations: Iterable[str],
         leaders: Mapping[str, Leader],
-        beats: Beats,
-        mine: Mapping[str, int],
-        own: Iterable[str],
+        heartbeats: Heartbeats,
+        mine: Collection[str],
         now: float,
     ) -> Shares:
-        """What is to be done now. `mine`: what it leads. `own`: what somebody of its name led, who is no more."""
+        """What is to be done now. `mine`: the populations that it leads, as far as it knows."""
         names = list(populations)
-        trainers = sorted({*well(beats, now), self._name})
+        trainers = sorted({*well(heartbeats, now), self._name})
         rank, many = trainers.index(self._name), len(trainers)
         share = len(names) // many + (rank < len(names) % many)
         before = {name: leaders.get(name, NOBODY) for name in names}
@@ -72,12 +71,14 @@ class Sharing:
         )  # so that trainers that begin together begin with others
         free = free[first:] + free[:first]
         long = [name for name in free if now - self._since[name] >= NOBODYS]
-        back = [name for name in own if name in before and name not in mine]
+        back = [
+            name for name in names if name not in mine and before[name].name == self._name
+        ]  # a lost reply
         room = max(0, share - len(mine) - len(back))
         take = dict.fromkeys([*back, *free[:room], *long])
-        led = Counter(leader.name for leader in before.values())
+        fence = Counter(leader.name for leader in before.values())
         uneven = (
-            len(mine) - min((led[name] for name in trainers if name != self._name), default=len(mine)) > 1
+            len(mine) - min((fence[name] for name in trainers if name != self._name), default=len(mine)) > 1
         )
         give = list(mine)[share:] if uneven and not take else []
-        return Shares([(name, before[name].epoch) for name in take], give)
+        return Shares([(name, before[name].fencing_token) for name in take], give)

@@ -1,4 +1,4 @@
-"""Witnesses: front ends have seen what was published; a store that does not have it was put back to an older state.
+"""High-water marks of front ends: a store that lacks what they have seen was rolled back to an older state.
 
 Whoever draws on such a store draws again, with other noise, what users have seen. In the note of its beat a front end
 says which menu of each placement it shows, and the head that the ledger had then. Where one has seen a later menu than
@@ -13,32 +13,30 @@ from collections.abc import Mapping
 import msgspec
 
 from diminuendo.service.records import read
-from diminuendo.service.store import Store
+from diminuendo.service.store import FRONT_ENDS, Store
 
-FRONT_ENDS = "front"
-"""Names of front ends begin with it."""
 LISTENS = 3.0
 """Seconds for which a trainer that begins to lead listens before it pays for anything: longer than front ends are
 silent (front/front.py)."""
 STOPPED = (
-    "stopped: front ends have seen what is not in this store. It was put back to an older state, and nothing more is "
-    "released here. Put the newest store back; or begin a new population, for users to come."
+    "stopped: front ends have seen what is not in this store. It was rolled back to an older state, and nothing more "
+    "is released here. Put the newest store back; or begin a new population, for users to come."
 )
 
 Seen = dict[str, tuple[int, str]]
 """By placement the version of a menu and the head of the ledger that it names."""
 
 
-class Witnesses:
+class HighWaterMarks:
     """What front ends say that they have seen; each note is read once."""
 
     def __init__(self) -> None:
         self._read: dict[str, float] = {}
         self._seen: dict[str, Seen] = {}
 
-    def hear(self, beats: Mapping[str, tuple[float, str]]) -> None:
+    def read(self, heartbeats: Mapping[str, tuple[float, str]]) -> None:
         """Read what is new."""
-        for name, (at, note) in beats.items():
+        for name, (at, note) in heartbeats.items():
             if name.startswith(FRONT_ENDS) and self._read.get(name) != at:
                 self._read[name] = at
                 self._seen[name] = (
@@ -50,17 +48,17 @@ class Witnesses:
         return {seen[placement] for seen in self._seen.values() if placement in seen}
 
 
-class Heads:
-    """The heads of a population's ledger, as far as somebody asked for them; for the trainer of that epoch."""
+class LedgerHeads:
+    """The heads of a population's ledger, as far as somebody asked for them; for the trainer of that fencing token."""
 
-    def __init__(self, store: Store, population: str, epoch: int) -> None:
-        self._store, self._population, self._epoch = store, population, epoch
+    def __init__(self, store: Store, population: str, fencing_token: int) -> None:
+        self._store, self._population, self._fencing_token = store, population, fencing_token
         self._heads: set[str] = set()
 
     def has(self, head: str) -> bool:
         """Whether the ledger in the store has, or had, that head; also in a line that is not shown to others yet:
         the clock of a front end may be a moment ahead."""
         if head not in self._heads:
-            lines = self._store.books(self._population, self._epoch).lines.read().splitlines()
+            lines = self._store.books(self._population, self._fencing_token).lines.read().splitlines()
             self._heads.update(msgspec.json.decode(line)["hash"] for line in lines)
         return head in self._heads

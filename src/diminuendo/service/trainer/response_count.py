@@ -1,7 +1,7 @@
 """How many users answer, about: for operators who ask whether answers arrive. Published with noise, and paid for.
 
 Who answers is as private as what she says, so it is not counted in the open. Where a placement sets a part of its
-population's budget aside (`heard`), everybody who answers adds one to a sum, which is published a few times
+population's budget aside (`response_count`), everybody who answers adds one to a sum, which is published a few times
 (sums/private_sum.py), beside how many rounds could have been answered. What is left of the budget is the learner's.
 """
 
@@ -14,7 +14,7 @@ from diminuendo.learners.base.frame import LONGEST
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.service.records import HeardNote, PlacementSpec
+from diminuendo.service.records import NoisyCount, PlacementSpec
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import Schedule, equal, geometric
@@ -24,15 +24,15 @@ TIMES, FIRST, GROWTH = 24, 256, 1.5
 """How often it is published, where it is known how many come; else the first time, in rounds, and how they grow."""
 
 
-class Heard:
+class ResponseCount:
     """The sum of one placement; nothing at all where no budget was set aside for it."""
 
     def __init__(self, spec: PlacementSpec, ledger: Ledger) -> None:
         self._sum: PrivateSum | None = None
-        if spec.heard:
+        if spec.response_count:
             self._sum = PrivateSum(
-                1, schedule=_schedule(spec.rounds), cost=ledger.budget.share(spec.heard), ledger=ledger,
-                clip=Clip("l1" if ledger.budget.delta == 0 else "l2", ticks=1), name="heard",
+                1, schedule=_schedule(spec.rounds), cost=ledger.budget.share(spec.response_count), ledger=ledger,
+                clip=Clip("l1" if ledger.budget.delta == 0 else "l2", ticks=1), name="response_count",
             )  # fmt: skip
 
     def add(self, rounds: Ints) -> None:
@@ -44,13 +44,13 @@ class Heard:
                     many = int((batches == batch).sum())
                     self._sum.add_rows(scipy.sparse.csr_array(np.ones((many, 1))), batch=batch)
 
-    def published(self, settled: int, secret: SecretRandomness) -> HeardNote | None:
+    def published(self, settled: int, secret: SecretRandomness) -> NoisyCount | None:
         """What is published now that `settled` rounds are settled; None where nothing is due."""
         result, total = None, self._sum
         while total is not None and total.left and total.batch < total.schedule.closed_by(settled):
             end = total.schedule.ends[total.batch]
             about = float(total.release(secret)[0])
-            result = HeardNote(round(about, 1), end, round(total.deviation(total.batch), 1))
+            result = NoisyCount(round(about, 1), end, round(total.deviation(total.batch), 1))
         return result
 
     def snapshot(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Leases: rounds are shown once, before they expire, fetched ahead, reported; nobody waits for what is not there."""
+"""ID blocks: rounds are shown once, before they expire, fetched ahead, reported; nobody waits for what is not there."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 from diminuendo.errors import StoreUnavailable
-from diminuendo.service.front import leases
+from diminuendo.service.front import id_blocks
 from diminuendo.service.front.choose import Chooser
-from diminuendo.service.front.leases import Rounds
+from diminuendo.service.front.id_blocks import Rounds
 from diminuendo.service.records import PublicMenu, Report
-from diminuendo.service.store import Lease, Store
+from diminuendo.service.store import IdBlock, Store
 
 MENU = Chooser(PublicMenu(1, "one", 1, 0, None, (0,), ((0,),)), "ab", False)
 
@@ -28,7 +28,9 @@ class Counter:
         self.away = False
         self.takes = 0.0
 
-    def lease(self, placement: int, count: int, seconds: float, report: Report | None) -> Lease | None:
+    def reserve_ids(
+        self, placement: int, count: int, seconds: float, report: Report | None
+    ) -> IdBlock | None:
         self.calls += 1
         time.sleep(self.takes)
         if self.away:
@@ -39,13 +41,13 @@ class Counter:
         if count == 0 or first == self.next:
             return None
         self.sizes.append(count)
-        return Lease(first, self.next, 1, 1000.0, 1000.0 + self.lasts)
+        return IdBlock(first, self.next, 1, 1000.0, 1000.0 + self.lasts)
 
 
 def run(store: Counter, work: Any, types: bool = False) -> None:
     async def inside() -> None:
         with ThreadPoolExecutor(2) as pool:
-            rounds = Rounds(cast(Store, store), 1, 60.0, types, lambda lease: MENU, pool)
+            rounds = Rounds(cast(Store, store), 1, 60.0, types, lambda id_block: MENU, pool)
             await work(rounds)
 
     asyncio.run(inside())
@@ -56,7 +58,7 @@ async def take(rounds: Rounds, type_: int = 0) -> int | None:
     return None if taken is None else taken.take(type_)
 
 
-def test_every_round_is_shown_once_and_leases_grow_with_traffic() -> None:
+def test_every_round_is_shown_once_and_id_blocks_grow_with_traffic() -> None:
     store = Counter()
 
     async def work(rounds: Rounds) -> None:
@@ -65,7 +67,7 @@ def test_every_round_is_shown_once_and_leases_grow_with_traffic() -> None:
         ]
         assert result == list(range(4000))
         assert store.sizes[:2] == [1, 9], "one asked, and nine waited meanwhile"
-        assert max(store.sizes) == leases.MOST
+        assert max(store.sizes) == id_blocks.MOST
         assert store.calls < 60
         await rounds.close()
         assert sum(report.used for report in store.reports) == 4000
@@ -76,7 +78,7 @@ def test_every_round_is_shown_once_and_leases_grow_with_traffic() -> None:
     run(store, work)
 
 
-def test_a_slow_placement_leases_what_it_needs() -> None:
+def test_a_slow_placement_id_blocks_what_it_needs() -> None:
     store = Counter()
 
     async def work(rounds: Rounds) -> None:
@@ -107,9 +109,9 @@ def test_where_there_is_no_round_nobody_waits_and_the_store_is_left_alone() -> N
     async def work(rounds: Rounds) -> None:
         began = time.monotonic()
         assert [await take(rounds) for _ in range(200)] == [None] * 200
-        assert time.monotonic() - began < leases.PAUSE
+        assert time.monotonic() - began < id_blocks.PAUSE
         assert store.calls == 1
-        await asyncio.sleep(leases.PAUSE)
+        await asyncio.sleep(id_blocks.PAUSE)
         store.end = 100
         assert await take(rounds) == 0
 
@@ -120,20 +122,20 @@ def test_a_store_that_hangs_or_is_away_is_not_waited_for() -> None:
     store = Counter()
 
     async def work(rounds: Rounds) -> None:
-        store.takes = 2 * leases.TIMEOUT
+        store.takes = 2 * id_blocks.TIMEOUT
         began = time.monotonic()
         assert await take(rounds) is None
-        assert leases.TIMEOUT * 0.9 < time.monotonic() - began < 1.5 * leases.TIMEOUT
+        assert id_blocks.TIMEOUT * 0.9 < time.monotonic() - began < 1.5 * id_blocks.TIMEOUT
         began = time.monotonic()
         assert [await take(rounds) for _ in range(8)] == [None] * 8
-        assert time.monotonic() - began < leases.TIMEOUT / 2, "the first has waited for all of them"
-        await asyncio.sleep(2 * leases.TIMEOUT)
+        assert time.monotonic() - began < id_blocks.TIMEOUT / 2, "the first has waited for all of them"
+        await asyncio.sleep(2 * id_blocks.TIMEOUT)
         assert await take(rounds) == 0
         store.takes, store.away = 0.0, True
         while await take(rounds) is not None:
             pass
         store.away = False
-        await asyncio.sleep(2 * leases.PAUSE)
+        await asyncio.sleep(2 * id_blocks.PAUSE)
         assert await take(rounds) is not None
         await rounds.tidy()
         assert 0 in [report.first for report in store.reports], "what could not be said is said later"

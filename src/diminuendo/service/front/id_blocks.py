@@ -1,6 +1,6 @@
-"""Leases: rounds that a front end may show, fetched before they are needed, and what it says became of them.
+"""ID blocks: rounds that a front end may show, fetched before they are needed, and what it says became of them.
 
-A lease is as large as about half a second of traffic, and lasts somewhat longer, by the store's clock: until it has
+An ID block is as large as about half a second of traffic, and lasts somewhat longer, by the store's clock: until it has
 expired none of its rounds is settled, so what lasts long is learned from late. Where none can be had, because the block
 is shown out or the store is away, there is no round, and nobody waits long to hear so.
 """
@@ -16,36 +16,37 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from diminuendo.service.front.choose import Bag, Chooser
-from diminuendo.service.records import LEASE_HOLDS, LEASE_LASTS, Report
-from diminuendo.service.store import Lease, Store
+from diminuendo.service.records import ID_BLOCK_HOLDS, ID_BLOCK_LASTS, Report
+from diminuendo.service.store import IdBlock, Store
 
 MOST, FEWEST_AHEAD = 500, 8
-"""Rounds of a lease at most; a lease is fetched ahead where the last one was at least as large as this."""
+"""Rounds of an ID block at most; an ID block is fetched ahead where the last one was at least as large as this."""
 AHEAD = 0.5
-"""The next lease is fetched once no more than this share of the last one is left."""
+"""The next ID block is fetched once no more than this share of the last one is left."""
 TIMEOUT = 0.25
-"""Seconds: whoever needs a lease that is not there waits for it until this long after it was asked for. So a store that
+"""Seconds: whoever needs an ID block that is not there waits for it until this long after it was asked for. So
+a store that
 hangs holds up the first, and nobody who comes later: nor a request for hundreds, each of which would wait. Whoever has
 a name waits as long to be counted."""
 REMEMBERED = 500
-"""Leases whose deadlines are remembered, for requests that are sent again: those of minutes."""
+"""ID blocks whose deadlines are remembered, for requests that are sent again: those of minutes."""
 PAUSE = 0.1
 """Seconds for which the store is not asked again, after it had no round."""
 
-Find = Callable[[Lease], Chooser | None]
-"""From a lease to what chooses by its menu; None where its menu is older than one that was seen: it is not used."""
+Find = Callable[[IdBlock], Chooser | None]
+"""From an ID block to what chooses by its menu; None where its menu is older than one that was seen: it is not used."""
 
 
 class Taken:
-    """One lease, while its rounds are shown."""
+    """One ID block, while its rounds are shown."""
 
-    def __init__(self, lease: Lease, chooser: Chooser, asked: float, deadline: float) -> None:
-        self.lease, self.chooser = lease, chooser
-        self.bag: Bag = chooser.bag(lease.first, lease.end)
-        self.next = lease.first
-        self.until = asked + (lease.expires_at - lease.at)
+    def __init__(self, id_block: IdBlock, chooser: Chooser, asked: float, deadline: float) -> None:
+        self.id_block, self.chooser = id_block, chooser
+        self.bag: Bag = chooser.bag(id_block.first, id_block.end)
+        self.next = id_block.first
+        self.until = asked + (id_block.expires_at - id_block.at)
         """By this process's clock, which began to count before the store's did."""
-        self.feedback_until = datetime.fromtimestamp(lease.expires_at + deadline, UTC).isoformat(
+        self.feedback_until = datetime.fromtimestamp(id_block.expires_at + deadline, UTC).isoformat(
             timespec="milliseconds"
         )
         self.waiting = 0
@@ -55,7 +56,7 @@ class Taken:
 
     def open(self, now: float) -> bool:
         """Whether there is a round left to show."""
-        return self.next < self.lease.end and now < self.until
+        return self.next < self.id_block.end and now < self.until
 
     def take(self, type_: int) -> int:
         """The next round, for somebody of that type."""
@@ -70,9 +71,9 @@ class Taken:
 
     def report(self, types: bool) -> Report:
         """What became of it."""
-        used = self.next - self.lease.first
+        used = self.next - self.id_block.first
         return Report(
-            self.lease.first, used, tuple(sorted(self._silent)), tuple(self._types) if types else ()
+            self.id_block.first, used, tuple(sorted(self._silent)), tuple(self._types) if types else ()
         )
 
 
@@ -101,11 +102,11 @@ class Rounds:
         self._not_before = self._asked = 0.0
         self._size, self._counted, self._since = 1, 0, time.monotonic()
         self._waiting = 0  # rounds that somebody waits for
-        self.leases = self.shown = self.lost = 0
-        """How many leases there were, rounds of theirs that were shown, and that never will be."""
+        self.id_blocks = self.shown = self.lost = 0
+        """How many ID blocks there were, rounds of theirs that were shown, and that never will be."""
 
     def current(self) -> Taken | None:
-        """A lease with a round left; None where none is at hand."""
+        """An ID block with a round left; None where none is at hand."""
         taken, now = self._taken, time.monotonic()
         if taken is None or not taken.open(now):
             taken = self._turn(now)
@@ -115,13 +116,13 @@ class Rounds:
             self._ahead is None
             and self._asking is None
             and self._size >= FEWEST_AHEAD
-            and taken.lease.end - taken.next <= AHEAD * self._size
+            and taken.id_block.end - taken.next <= AHEAD * self._size
         ):
             self._ask(now)
         return taken
 
     async def wait(self, wanted: int = 1) -> Taken | None:
-        """A lease with a round left, fetched if need be; None where none can be had soon."""
+        """An ID block with a round left, fetched if need be; None where none can be had soon."""
         until = time.monotonic() + TIMEOUT
         self._waiting += wanted
         try:
@@ -139,13 +140,13 @@ class Rounds:
     def feedback_until(self, number: int) -> str | None:
         """Until when an answer counts to a round that was shown before, or a little earlier; None: not known here.
 
-        Leases are handed out in the order of rounds and of time, and all last equally long. So where the round's own
-        lease is another front end's, the last one of here that came before it ends no later.
+        ID blocks are handed out in the order of rounds and of time, and all last equally long. So where the round's own
+        ID block is another front end's, the last one of here that came before it ends no later.
         """
         return next((until for first, until in reversed(self._deadlines) if first <= number), None)
 
     async def tidy(self) -> None:
-        """End what has expired, and say what became of leases even where nobody comes any more."""
+        """End what has expired, and say what became of ID blocks even where nobody comes any more."""
         now = time.monotonic()
         if self._taken is None or not self._taken.open(now):
             self._turn(now)
@@ -165,7 +166,7 @@ class Rounds:
             await self.tidy()
 
     def _turn(self, now: float) -> Taken | None:
-        """From a lease that is over to the one that was fetched ahead."""
+        """From an ID block that is over to the one that was fetched ahead."""
         if self._taken is not None:
             self._end(self._taken)
         self._taken, self._ahead = self._ahead, None
@@ -176,11 +177,11 @@ class Rounds:
 
     def _end(self, taken: Taken) -> None:
         self._ended.append(taken)
-        self.shown += taken.next - taken.lease.first
-        self.lost += taken.lease.end - taken.next
+        self.shown += taken.next - taken.id_block.first
+        self.lost += taken.id_block.end - taken.next
 
     def _told(self) -> Taken | None:
-        """The first lease that is over and of which everything is known."""
+        """The first ID block that is over and of which everything is known."""
         for taken in self._ended:
             if not taken.waiting:
                 self._ended.remove(taken)
@@ -188,11 +189,11 @@ class Rounds:
         return None
 
     def _ask(self, now: float) -> asyncio.Task[None] | None:
-        """Fetch a lease of about half a second of traffic, unless there was none a moment ago."""
+        """Fetch an ID block of about half a second of traffic, unless there was none a moment ago."""
         if now < self._not_before:
             return None
-        used = self.shown + (self._taken.next - self._taken.lease.first if self._taken else 0)
-        many = round(LEASE_HOLDS * (used - self._counted) / max(now - self._since, 1e-3))
+        used = self.shown + (self._taken.next - self._taken.id_block.first if self._taken else 0)
+        many = round(ID_BLOCK_HOLDS * (used - self._counted) / max(now - self._since, 1e-3))
         self._since, self._counted = now, used
         self._size = min(max(many, self._waiting, 1), max(2 * self._size, self._waiting, FEWEST_AHEAD), MOST)
         self._asking, self._asked = asyncio.create_task(self._fetch(self._size)), now
@@ -206,22 +207,22 @@ class Rounds:
             self._asking = None
 
     async def _call(self, count: int, over: Taken | None) -> bool:
-        """Ask the store for rounds, and say what became of a lease that is over; whether it went well."""
+        """Ask the store for rounds, and say what became of an ID block that is over; whether it went well."""
         asked, loop = time.monotonic(), asyncio.get_running_loop()
         report = None if over is None else over.report(self._types)
         try:
-            lease, chooser = await loop.run_in_executor(self._pool, self._leased, count, report)
-        except Exception as error:  # whatever is wrong with the store, users are shown fillers
+            id_block, chooser = await loop.run_in_executor(self._pool, self._reserved, count, report)
+        except Exception as error:  # whatever is wrong with the store, users are shown fallback slates
             self._failed(error)
             if over is not None:
                 self._ended.appendleft(over)
             return False
-        if count and lease is not None and chooser is not None:
-            self._ahead = Taken(lease, chooser, asked, self._deadline)
-            self._deadlines.append((lease.first, self._ahead.feedback_until))
-            self.leases += 1
+        if count and id_block is not None and chooser is not None:
+            self._ahead = Taken(id_block, chooser, asked, self._deadline)
+            self._deadlines.append((id_block.first, self._ahead.feedback_until))
+            self.id_blocks += 1
         return count == 0 or self._ahead is not None
 
-    def _leased(self, count: int, report: Report | None) -> tuple[Lease | None, Chooser | None]:
-        lease = self._store.lease(self._placement, count, LEASE_LASTS, report)
-        return lease, None if lease is None else self._find(lease)
+    def _reserved(self, count: int, report: Report | None) -> tuple[IdBlock | None, Chooser | None]:
+        id_block = self._store.reserve_ids(self._placement, count, ID_BLOCK_LASTS, report)
+        return id_block, None if id_block is None else self._find(id_block)

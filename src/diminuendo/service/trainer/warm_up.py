@@ -24,7 +24,7 @@ USERS, ROUNDS = 2_000, 400
 """For how many users the learner is made, and how many of them come."""
 
 
-class Rehearsals:
+class WarmUps:
     """What one trainer has rehearsed."""
 
     def __init__(self) -> None:
@@ -38,10 +38,10 @@ class Rehearsals:
         )  # fmt: skip
         if kind not in self._done:
             self._done.add(kind)
-            rehearse(spec, reader)
+            warm_up(spec, reader)
 
 
-def rehearse(spec: PlacementSpec, reader: AnswerReader) -> None:
+def warm_up(spec: PlacementSpec, reader: AnswerReader) -> None:
     """Choose, answer and release once, as the learner of these facts does; what it learns is thrown away."""
     few = msgspec.structs.replace(
         spec,

@@ -1,0 +1,157 @@
+"""The rows that stores exchange with front ends, trainers and operators."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from diminuendo.service.records import Report
+
+STORED_WITHIN = 1.0
+"""Seconds after it has arrived within which an answer is stored with the time of its arrival; later, with the time at
+which it is stored. So once a time is written down, no answer is stored any more with one that is this much earlier."""
+NO_PLACEMENT = 0
+"""The number of none: answers to it are left out, and take as long as others."""
+DAY = 86_400.0
+"""Seconds: lines that no menu shows are shown at a whole one of these; operators' requests are remembered as long."""
+
+
+Heartbeat = tuple[float, str]
+"""When a process was well, and a public note."""
+NO_HEARTBEAT: Heartbeat = (0.0, "")
+TRAINERS, FRONT_ENDS, INSTANCE = "trainer", "front", "#"
+"""How the names of heartbeats begin, and what stands before the suffix of one trainer process."""
+
+
+@dataclass(frozen=True)
+class PlacementRow:
+    """One placement, as it was made."""
+
+    number: int
+    name: str
+    population: str
+    spec: bytes
+    """PlacementSpec as JSON."""
+    made_at: float
+
+
+@dataclass(frozen=True)
+class MenuRow:
+    """One menu, as it was published."""
+
+    version: int
+    body: bytes
+    """PublicMenu as JSON."""
+    effective_at: float
+
+
+@dataclass(frozen=True)
+class IdBlock:
+    """Rounds from `first` to before `end`, for whoever asked, to be shown by the menu of that version."""
+
+    first: int
+    end: int
+    version: int
+    at: float
+    """When it was taken."""
+    expires_at: float
+    """Rounds that were not shown by then never are."""
+
+
+@dataclass(frozen=True)
+class IdBlockRow(IdBlock):
+    """An ID block as the trainer sees it, with what its front end said became of it, if it did."""
+
+    report: Report | None = None
+    reported_at: float | None = None
+    """When it said so: whoever reads ID blocks twice leaves out what was said later than the first time."""
+
+
+@dataclass(frozen=True)
+class UserRound:
+    """One round of somebody who has a name, to be counted before her slate is shown."""
+
+    placement: int
+    user_id: bytes
+    """What stands for her: 16 bytes, made with a key that is not in the store."""
+    max_rounds_per_user: int
+    """How many rounds of hers count."""
+    round: int
+    key: bytes = b""
+    """What the client calls this request, so that it can be sent again."""
+
+
+@dataclass(frozen=True)
+class QuotaResult:
+    """What became of a visit."""
+
+    counts: bool
+    """Whether her answer in that round counts."""
+    round: int
+    """Her round: that of the visit, or, where its key is that of her last one, the round of before."""
+
+
+@dataclass(frozen=True)
+class AnswerRow:
+    """One answer, encrypted to the trainer."""
+
+    placement: int
+    round: int
+    encrypted: bytes
+    at: float = -math.inf
+    """When it arrived, by the store's clock; where that is not known, or was too long ago, when it was stored."""
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """Something public that an operator did: items that appear or retire."""
+
+    seq: int
+    placement: int
+    at: float
+    kind: str
+    body: bytes
+    by: str
+
+
+@dataclass(frozen=True)
+class Leader:
+    """Who leads a population."""
+
+    fencing_token: int
+    """Later than that of whoever led before; nobody led in any other."""
+    name: str
+    """Nobody, where it is empty: the last one handed it over."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The latest that happened to a placement since some time."""
+
+    reserved: int = 0
+    """Rounds before this one were reserved; 0 where none was since then."""
+    event: int = 0
+    """The number of the last thing an operator did; 0 where it was before."""
+
+
+@dataclass(frozen=True)
+class Publication:
+    """All that a trainer writes at once."""
+
+    placement: int
+    menu: bytes
+    """PublicMenu as JSON; its version is one more than the last."""
+    version: int
+    first: int
+    end: int | None
+    """Rounds that may be reserved are before this; None: no limit but `most`."""
+    most: int
+    """No round from this one on may be reserved, whatever the menu says: the horizon, or what memory was made for."""
+    effective_at: float
+    snapshot: bytes
+    """All that was learned, encrypted."""
+    gc_low_water_mark: int
+    """Answers of rounds before this one are in the snapshot or published, and are deleted; so are their ID
+    blocks, once a menu that forgets them is in effect: until then they can be read."""
+    publish_interval: float = 0.0
+    """Where it is not there by `effective_at`, it takes effect at the next whole one of these; 0: at once."""
