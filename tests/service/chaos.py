@@ -31,8 +31,8 @@ from tests.service.database import Database, role
 from tests.service.judge import Auditor, Verdict, judged
 from tests.service.users import Door, Users
 
-SETTLES = 12.0
-"""Seconds, and the deadline, without a menu: then everything is settled and released."""
+SETTLES = 22.0
+"""Seconds, and the deadline, without a menu: then killed trainers are superseded, and everything is closed."""
 LONGEST = 900.0
 """Seconds for which something is killed, at most."""
 GOES_ON = 300.0

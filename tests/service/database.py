@@ -141,4 +141,4 @@ def role(number: int) -> str:
 
 def role_of(trainer: str) -> str:
     """The role of a trainer, by its name; nobody's is none."""
-    return role(int(trainer.rpartition("-")[2])) if trainer else ""
+    return role(int(trainer.partition("#")[0].rpartition("-")[2])) if trainer else ""

@@ -16,6 +16,7 @@ from diminuendo.service.records import PublicMenu
 from diminuendo.service.store import STORED_WITHIN, AnswerRow
 from diminuendo.service.store.sqlite import SqliteStore
 from diminuendo.service.trainer import placement
+from diminuendo.service.trainer.assignment import SILENT
 from diminuendo.service.trainer.placement import Placement
 from tests.kit.slow import mostly_slow
 from tests.service.test_trainer import learned
@@ -135,7 +136,8 @@ def test_a_leader_that_slept_throws_no_key_of_the_next_away(
     others: list[Any] = []
 
     def another() -> None:
-        others.append(world.trainer())
+        others.append(world.trainer(instance="two"))
+        world.time += SILENT
         world.play(12, others[0].step)
 
     sleeper = world.trainer(reached=Once(point, another, after=3))
@@ -143,7 +145,8 @@ def test_a_leader_that_slept_throws_no_key_of_the_next_away(
     assert not sleeper.held
     assert not sleeper.failures
     assert not others[0].failures
-    before, last = len(result), world.trainer(world.store)
+    before, last = len(result), world.trainer(world.store, instance="three")
+    world.time += SILENT
     world.play(12, last.step)
     assert not last.failures, "its snapshot can be opened"
     assert len(result) > before
@@ -159,7 +162,8 @@ def test_a_leader_that_sleeps_as_it_begins_throws_no_key_of_the_next_away(
     def slept(learner: Learner) -> RemoteRounds:
         if not others:
             others.append(None)
-            others[0] = world.trainer()
+            others[0] = world.trainer(instance="two")
+            world.time += SILENT
             world.play(12, others[0].step)
         return RemoteRounds(learner)
 
@@ -167,7 +171,8 @@ def test_a_leader_that_sleeps_as_it_begins_throws_no_key_of_the_next_away(
     monkeypatch.setattr(placement, "RemoteRounds", slept)
     world.play(10, sleeper.step)
     assert not sleeper.held
-    last = world.trainer(world.store)
+    last = world.trainer(world.store, instance="three")
+    world.time += SILENT
     world.play(10, last.step)
     assert not last.failures
 
@@ -244,7 +249,7 @@ def test_an_answer_that_is_written_as_its_deadline_passes_is_read_or_late(
         ((at, _),) = [
             heartbeat
             for name, heartbeat in self._store.heartbeats().items()
-            if name == f"settled by {trainer.name}"
+            if name == f"barrier of {trainer.slot}"
         ]
         taken.append(at)
         take_in(self, id_block)

@@ -246,12 +246,12 @@ def leader(store: Store) -> str:
 def cut_off(machines: Machines, cut: Callable[[str], None], heal: Callable[[str], None]) -> None:
     """Cut off the machine whose trainer leads; another one leads in time, and nothing is acknowledged there."""
     store, before = machines.store, machines.store.leaders()["everybody"]
-    lost = leader(store)
+    lost, slot = leader(store), led_by(store)
     (other,) = set(MACHINES) - {lost}
     cut(lost)
     began = time.monotonic()
     try:
-        assert wait_for(TAKEOVER, lambda: led_by(store).replace(before.name, "")).split("-")[1] == other
+        assert wait_for(TAKEOVER, lambda: led_by(store).replace(slot, "")).split("-")[1] == other
         took = time.monotonic() - began
         there = len(store.menus(1))
         wait_for(20.0, lambda: more_menus(store, there))

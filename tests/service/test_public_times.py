@@ -159,6 +159,7 @@ def test_nobody_sees_how_much_of_its_allowance_a_release_took(
     views = [seen(tmp_path / str(at), PLACES[kind], when, monkeypatch) for at, when in enumerate(plans)]
     assert apart(*views) == ""
     last = views[0][-1]
+    assert not [page for page, text in last.items() if text.startswith("404")]
     assert json.loads(last["/v1/placements/place/versions"].removeprefix("200"))["versions"][2:]
     assert json.loads(last["/v1/populations/users/ledger"].removeprefix("200"))["lines"][3:]
 

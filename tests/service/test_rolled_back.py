@@ -85,7 +85,7 @@ def test_a_trainer_whose_beats_say_nothing_notices_by_its_ledger(
     world, trainer = place.world, place.world.trainer()
     rolled_back = released(place, trainer)
     population = trainer.held["users"]
-    monkeypatch.setattr(trainer, "_say_well", lambda: None)
+    monkeypatch.setattr(trainer, "_send_heartbeat", lambda: None)
     rolled_back()
     known = world.releases(), world.lines()
     world.play(40, trainer.step)

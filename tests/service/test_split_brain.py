@@ -89,8 +89,8 @@ def stop(child: Child) -> None:
 
 def follows(site: Playing, child: Child) -> None:
     """The other one leads in time, and publishes while the first one sleeps."""
-    before, began = site.store.leaders()["everybody"], time.monotonic()
-    name = wait_for(TAKEOVER, lambda: led_by(site.store).replace(before.name, ""))
+    before, began = led_by(site.store), time.monotonic()
+    name = wait_for(TAKEOVER, lambda: led_by(site.store).replace(before, ""))
     print(f"{child.name} is followed by {name} after {time.monotonic() - began:.1f} s")
     there = site.menus()
     wait_for(30.0, lambda: more_menus(site.store, there))

@@ -33,7 +33,7 @@ class PlacementSpec(Struct, frozen=True, forbid_unknown_fields=True):
     slots: int
     feedback: Literal["full", "bandit", "click"]
     users: int | None = None
-    """How many users it is made for; None where nobody knows. All of them have rounds, unless there is a sample."""
+    """How many users it is made for; None if that is not known. All of them have rounds, unless there is a sample."""
     learner: str = "private"
     objective: str = "noisy-or"
     """With full feedback: what wishes mean together, a family that needs no parameters."""
@@ -68,12 +68,12 @@ class PlacementSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def rounds(self) -> int | None:
-        """How many rounds it is made for: of everybody, or of the sample; None where nobody knows."""
+        """How many rounds it is made for: of all users, or of the sample; None if that is not known."""
         return None if self.users is None else -(-self.users // self.sample)
 
     @property
     def hidden(self) -> bool:
-        """Whether her slate is hers alone, so that neither it nor her type may travel in the open."""
+        """Whether slates are private, so that neither they nor types may travel in the open."""
         return self.private_contexts or self.exclusions
 
 
@@ -101,7 +101,7 @@ class Lists(Struct, frozen=True):
 class PublicMenu(Struct, frozen=True, omit_defaults=True):
     """What is shown next, to which rounds and with what chance: plain numbers, for front ends and browsers.
 
-    The row of `slates` that is shown in round r to somebody of type t:
+    The row of `slates` that is shown in round r to a user of type t:
 
         one       row 0
         types     row t
@@ -130,11 +130,11 @@ class PublicMenu(Struct, frozen=True, omit_defaults=True):
     own: tuple[tuple[int, ...], ...] = ()
     """By type (of kind groups: by group), what takes the place of what a user excludes, the best first."""
     ranking: tuple[int, ...] = ()
-    """The same for everybody."""
+    """The same for all users."""
     releases: int = 0
     """How many releases it is made of."""
     head: str = ""
-    """The head of the ledger that paid for them: whoever has seen it knows an older ledger for what it is."""
+    """The head of the ledger that paid for them: a front end that has seen it recognises an older ledger."""
     remembers_from: int = 0
     """Rounds before this one are forgotten: tastes have changed, as what was published says."""
     spent: tuple[float, ...] = ()
@@ -175,7 +175,7 @@ T = TypeVar("T")
 
 
 def read(kind: type[T], written: bytes | str | None) -> T | None:
-    """What somebody wrote down as JSON; None where it is nothing of that kind: who reads others' too goes on."""
+    """A value from JSON; None if it is nothing of that kind, so that a reader goes on with other rows."""
     try:
         return None if written is None else decode(written, type=kind)
     except (MsgspecError, ValueError, RecursionError):
@@ -183,7 +183,7 @@ def read(kind: type[T], written: bytes | str | None) -> T | None:
 
 
 class Shown(Struct, frozen=True, array_like=True):
-    """What a token says, for the trainer: which round showed which slate to somebody of which type."""
+    """What a token says, for the trainer: which round showed which slate to a user of which type."""
 
     placement: int
     round: int
@@ -196,7 +196,7 @@ class Shown(Struct, frozen=True, array_like=True):
 
 
 class Said(Struct, frozen=True, array_like=True):
-    """One answer as it is encrypted: what was shown, and what she said to it, checked at the door."""
+    """One answer as it is encrypted: what was shown, and the feedback to it, validated."""
 
     shown: Shown
     ratings: dict[int, float] | None = None
@@ -205,4 +205,4 @@ class Said(Struct, frozen=True, array_like=True):
     click: int | None = field(default=None)
     """The slot that was clicked first; None where nothing was."""
     padding: bytes = b""
-    """Nothing: so that the length of what is encrypted does not tell how much she wants."""
+    """Nothing: so that the length of what is encrypted does not depend on the ratings."""

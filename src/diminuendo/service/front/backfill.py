@@ -1,7 +1,8 @@
 """One slate by public lists: drawn at random, or without what one user excludes.
 
 As learners/base/rules does it, in plain Python for one user; tests compare the two. What stands in for an excluded
-item follows from public facts and her exclusions alone: no coins, so nobody else is shown anything different.
+item follows from public facts and the exclusions alone, without randomness, so no other user is shown anything
+different.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def _one(row: Row, items: Sequence[int], low: int, high: int) -> int:
 
 
 class Ranked:
-    """A ranking without what is excluded, found as far as somebody has read it."""
+    """A ranking without what is excluded, computed as far as it was read."""
 
     def __init__(self, ranking: Sequence[int], excluded: Collection[int]) -> None:
         self._found: list[int] = []
@@ -151,9 +152,10 @@ class Excluded:
 def without(
     lists: Lists, own: Sequence[int], ranking: Sequence[int], slate: Sequence[int], excluded: Excluded
 ) -> tuple[int, ...]:
-    """A slate without what a user excludes, and with stand-ins in the slots that become free.
+    """A slate without what a user excludes, and with backfill in the slots that become free.
 
-    The best of her type's own that fits, then of everybody's; then the next one by number, and round again.
+    The best one that fits of the ranking of the user's type, then of the global ranking; then the next one by number,
+    cyclically.
     """
     kept = [EMPTY if item in excluded else item for item in slate]
     row = Row(lists, kept)

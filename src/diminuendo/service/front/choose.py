@@ -26,7 +26,7 @@ class Chooser:
     """Chooses by one menu."""
 
     def __init__(self, menu: PublicMenu, names: Sequence[str], hidden: bool, sampled: bool = False) -> None:
-        """`names`: the shop's, of its items. `hidden`: slates are hers alone, and no chance is said.
+        """`names`: the shop's, of its items. `hidden`: slates are private, and no chance is said.
 
         `sampled`: some users are outside of a public sample. Where slates are dealt they see another one than those
         inside, and their chances would depend on an ID block that they have no part in: none is said then, of anybody.
@@ -40,7 +40,7 @@ class Chooser:
         self._random_chance = _random_chance(menu) if self._says and menu.kind == "random" else None
 
     def row(self, number: int, type_: int) -> int:
-        """The row of `slates` that is shown in a round to somebody of that type."""
+        """The row of `slates` that is shown in a round to a user of that type."""
         menu = self.menu
         if menu.kind == "one":
             return 0
@@ -51,7 +51,7 @@ class Chooser:
         return menu.decks[menu.groups[type_]][number - menu.first]
 
     def slate(self, number: int, type_: int, excluded: Collection[int] = ()) -> Slate:
-        """What is shown in a round to somebody of that type, without what she excludes."""
+        """What is shown in a round to a user of that type, without the excluded items."""
         menu = self.menu
         if menu.kind == "random":
             assert menu.lists is not None
@@ -61,7 +61,7 @@ class Chooser:
         return self._without(result, type_, excluded) if excluded else result
 
     def fallback(self, type_: int, excluded: Collection[int] = ()) -> Slate:
-        """What is shown where there is no round; nor may that be what she excludes."""
+        """What is shown if no round is left, without the excluded items."""
         return self._without(self.menu.fallback, type_, excluded) if excluded else self.menu.fallback
 
     def outside(self, type_: int, excluded: Collection[int] = ()) -> Slate:
@@ -134,7 +134,7 @@ class Bag:
         self._chances: dict[int, list[float]] = {}
 
     def chance(self, number: int, type_: int) -> float | None:
-        """With what chance that round shows what it shows to somebody of that type; None where it is not said."""
+        """The propensity of the slate of that round for a user of that type; None if it is not said."""
         chooser = self._chooser
         if not chooser.dealt:
             return self._certain

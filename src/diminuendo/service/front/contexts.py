@@ -1,4 +1,4 @@
-"""Contexts at the front end: from what is known of a user to the number of her type, as streams/contexts.py says."""
+"""Contexts at the front end: from what is known of a user to the number of the type, as streams/contexts.py says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OTHER = "other"
 
 
 class Types:
-    """Columns with their values, and types by number. Type 0 is somebody of whom nothing is known."""
+    """Columns with their values, and types by number. Type 0 is a user of whom nothing is known."""
 
     def __init__(self, columns: Mapping[str, Sequence[str]], private: bool) -> None:
         self._columns = {

@@ -124,7 +124,7 @@ class Front:
             for place in list(self.by_name.values()):
                 with self._by_itself(place.number):
                     place.looked(versions.get(place.number, 0), began)
-            if self._faults == faults:  # else it is asked for again: nobody seals to an older key
+            if self._faults == faults:  # else they are read again: no feedback is encrypted to an older key
                 self._since = since
 
     def _closed(self, name: str, number: int) -> Placement | None:
@@ -146,7 +146,7 @@ class Front:
                 self.log.fault(error)
 
     async def store_probe(self) -> None:
-        """Store an answer that belongs to nobody, as answers are stored, and say that it went well.
+        """Store a response that belongs to no placement, as others are stored, and send a heartbeat.
 
         The note says which menus were seen: a store that was restored from a copy knows older ones. One that has
         forgotten the last note was restored meanwhile: rounds of it were shown before, and nothing more of it is shown.

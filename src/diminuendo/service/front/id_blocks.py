@@ -2,7 +2,7 @@
 
 An ID block is as large as about half a second of traffic, and lasts somewhat longer, by the store's clock: until it has
 expired none of its rounds is settled, so what lasts long is learned from late. Where none can be had, because the block
-is shown out or the store is away, there is no round, and nobody waits long to hear so.
+is shown out or the store is away, there is no round, and no request waits long to learn so.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ MOST, FEWEST_AHEAD = 500, 8
 AHEAD = 0.5
 """The next ID block is fetched once no more than this share of the last one is left."""
 TIMEOUT = 0.25
-"""Seconds: whoever needs an ID block that is not there waits for it until this long after it was asked for. So
-a store that
-hangs holds up the first, and nobody who comes later: nor a request for hundreds, each of which would wait. Whoever has
-a name waits as long to be counted."""
+"""Seconds: a request that needs an ID block waits for it until this long after the store was asked for one. So a store
+that hangs holds up the first request and no later one: nor a request for hundreds, each of which would wait. A request
+with a user's name waits as long for the round to be counted."""
 REMEMBERED = 500
 """ID blocks whose deadlines are remembered, for requests that are sent again: those of minutes."""
 PAUSE = 0.1
@@ -50,7 +49,7 @@ class Taken:
             timespec="milliseconds"
         )
         self.waiting = 0
-        """Users who are being counted: what became of their rounds is not known yet."""
+        """Users who are being counted: the outcome of their rounds is not known yet."""
         self._silent: list[int] = []
         self._types: list[int] = []
 
@@ -59,14 +58,14 @@ class Taken:
         return self.next < self.id_block.end and now < self.until
 
     def take(self, type_: int) -> int:
-        """The next round, for somebody of that type."""
+        """The next round, for a user of that type."""
         number = self.next
         self.next = number + 1
         self._types.append(type_)
         return number
 
     def silence(self, number: int) -> None:
-        """Nobody answers to that round."""
+        """That round gets no response."""
         self._silent.append(number)
 
     def report(self, types: bool) -> Report:
@@ -101,7 +100,7 @@ class Rounds:
         self._asking: asyncio.Task[None] | None = None
         self._not_before = self._asked = 0.0
         self._size, self._counted, self._since = 1, 0, time.monotonic()
-        self._waiting = 0  # rounds that somebody waits for
+        self._waiting = 0  # rounds that requests wait for
         self.id_blocks = self.shown = self.lost = 0
         """How many ID blocks there were, rounds of theirs that were shown, and that never will be."""
 
@@ -146,7 +145,7 @@ class Rounds:
         return next((until for first, until in reversed(self._deadlines) if first <= number), None)
 
     async def tidy(self) -> None:
-        """End what has expired, and say what became of ID blocks even where nobody comes any more."""
+        """End what has expired, and report ID blocks even if no request comes any more."""
         now = time.monotonic()
         if self._taken is None or not self._taken.open(now):
             self._turn(now)

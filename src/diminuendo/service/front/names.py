@@ -19,7 +19,7 @@ class Names:
         self._key = key
 
     def of(self, user_id: str) -> bytes:
-        """What stands for a user, however the letters of her name were put together."""
+        """The pseudonym of a user, however the letters of the name are composed."""
         return blake2b(
             normalize("NFC", user_id).encode(), key=self._key, digest_size=16, person=PURPOSE
         ).digest()

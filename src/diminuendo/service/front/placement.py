@@ -77,8 +77,8 @@ class Placement:
             self._looked = began
 
     def looked(self, version: int, at: float) -> None:
-        """Somebody looked at that time for menus of all placements: the last one here is of that version, if it is one
-        that could be new."""
+        """The menus of all placements were read at that time: the last one here is of that version, if it
+        could be new."""
         if version > self.version:
             self.refresh()
         else:
@@ -100,7 +100,8 @@ class Placement:
         return time.monotonic() < self._looked + FRESH
 
     def in_effect(self) -> tuple[MenuRow, Chooser] | None:
-        """The menu that is shown now. One that takes effect later is nobody's business: it tells how long it took."""
+        """The menu that is shown now. One that takes effect later is confidential: it tells how long the
+        release took."""
         now = self._clock()
         effective = [each for each in self._menus if each[0].effective_at <= now]
         known = [each for each in effective if each[0].effective_at <= now - KNOWN_BY]

@@ -63,7 +63,7 @@ class Serving:
     async def decide(
         self, place: Placement, type_: int, excluded: Collection[int], wanted: int = 1
     ) -> Decision:
-        """For somebody without a name. No call of the store, but for one ID block in hundreds."""
+        """For a user without a name. No call of the store, but for one ID block in hundreds of decisions."""
         if not in_sample(place.spec.sample):
             return await self._outside(place, type_, excluded)
         taken = place.rounds.current() or await place.rounds.wait(wanted)
@@ -79,13 +79,12 @@ class Serving:
     async def decide_for(
         self, place: Placement, user_id: str, key: str, type_: int, excluded: Collection[int]
     ) -> Decision:
-        """For somebody with a name: her visit is counted, durably, before she is shown anything. Where the store does
-        not do that soon, she is shown a fallback slate: it may wait for a connection that is dead for much longer.
+        """For a user with a name: the round is counted, durably, before a slate is returned. If the store does not do
+        that soon, the user is shown a fallback slate, since the store may wait much longer for a dead connection.
 
-        A request that is sent again by its key has her round of before, with the deadline that it had, and that of this
-        ID block is shown to nobody. Where that deadline is not known here she is shown a fallback slate. With
-        a public sample it
-        has a coin of its own, and where that falls otherwise, she said nothing in her round.
+        A request that is repeated with its key gets its earlier round, with the deadline that it had, and the new round
+        is shown to no user. If that deadline is not known here, the user is shown a fallback slate. With a public
+        sample a repeated request is sampled anew; if it is outside this time, the earlier round has no response.
         """
         if not in_sample(place.spec.sample):
             return await self._outside(place, type_, excluded)
@@ -105,7 +104,10 @@ class Serving:
         try:
             async with asyncio.timeout(TIMEOUT):
                 (counted,) = await self.writer.keep((), (visit,))
-        except (StoreUnavailable, TimeoutError):  # she may be counted, and answer yet: it is not silent
+        except (
+            StoreUnavailable,
+            TimeoutError,
+        ):  # the round may be counted, and get a response yet: it is not silent
             return await self._fallback(place, type_, excluded)
         finally:
             taken.waiting -= 1
@@ -170,7 +172,7 @@ class Serving:
     def shown(self, token: str) -> tuple[Placement, Shown]:
         """What a token is about; refused before anything is looked up, unless a key of ours encrypted it.
         Where one did,
-        another front end may know a placement that this one has not seen yet: whoever answers tries again."""
+        another front end may know a placement that this one has not seen yet: the client tries again."""
         shown = self._tokens.open(token)
         place = self.placements.get(shown.placement)
         if place is None:

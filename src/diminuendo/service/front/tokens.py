@@ -1,6 +1,6 @@
 """Tokens: what was shown, encrypted with a key of the front ends, to come back with the answer.
 
-Where contexts are private or users exclude items the slate in a token is hers alone, so tokens are encrypted
+Where contexts are private or users exclude items the slate in a token is private, so tokens are encrypted
 and not only
 signed. A token is as long as the slots of its placement ask for, whatever is in it, and has one spelling.
 

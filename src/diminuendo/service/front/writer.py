@@ -19,7 +19,7 @@ MOST_AT_ONCE = 2_000
 GATHERS = 0.003
 """Seconds for which a group waits at most until it is as large as the last one: a commit costs as much as many rows."""
 MOST_WAITING = 20_000
-"""Entries that may wait; whoever comes then is told to come back."""
+"""Entries that may wait; then requests are refused, to be tried again."""
 
 
 class Entry(NamedTuple):
@@ -85,14 +85,14 @@ class Writer:
                     result = self._kept(part)
                     try:
                         self._loop.call_soon_threadsafe(_tell, part, result)
-                    except RuntimeError:  # the loop is gone, and with it everybody who waited
+                    except RuntimeError:  # the loop is gone, and with it all requests that waited
                         return
             if self._over:
                 return
 
     def _gathered(self) -> list[Entry]:
         """All who wait; where fewer do than were in the last group, a moment later. Visits of those who have given up
-        are not counted: nobody was shown anything."""
+        are not counted: no slate was shown."""
         self._full.clear()
         if 0 < len(self._waiting) < self._enough and not self._over:
             self._full.wait(GATHERS)
@@ -121,7 +121,7 @@ class Writer:
 
 def _tell(group: list[Entry], found: list[list[QuotaResult] | str]) -> None:
     for entry, counted in zip(group, found, strict=True):
-        if entry.kept.done():  # whoever asked has gone
+        if entry.kept.done():  # the client has gone
             continue
         if isinstance(counted, str):
             entry.kept.set_exception(StoreUnavailable("The store cannot be written to now.", counted))

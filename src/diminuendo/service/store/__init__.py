@@ -12,7 +12,7 @@ A placement is known by its number. The rounds of a placement are counted from 0
 the clock: if a wall clock is set back, the store's clock goes on from the latest public time.
 
 Feedback is stored in groups, so how long a response waits depends on who else responds. Hence a response has the time
-of its arrival if it is stored within `STORED_WITHIN` seconds, and whoever closes rounds waits for so long.
+of its arrival if it is stored within `STORED_WITHIN` seconds, and trainers wait for so long before they close rounds.
 
 How long a trainer takes depends on what users responded, so its writes become visible at public times only. A menu is
 visible once it is in effect, and with it all entries that its population's ledger had when it was published, and their

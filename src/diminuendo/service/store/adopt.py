@@ -5,10 +5,11 @@ draw again what users have seen, with other noise. So each population that has a
 same name, spec and placements begins, with a ledger and a budget of its own. In one transaction, in either store:
 
 - The old population is called `name~1`, the next one that is closed `name~2`, and so are its placements. No other name
-  may have a ~ in it. Nobody leads such a population (led.py), so nothing is ever drawn or published in it again.
+  may have a ~ in it. No trainer leads such a population (fencing.py), so nothing is ever drawn or published in
+  it again.
 - Its menus, ledger and releases stay, to be read. Its snapshots, keys, visits and feedback are deleted, no round of it
   is handed out, and feedback to its rounds is not kept.
-- Whoever led the population of that name leads neither of them. What front ends have seen of it is forgotten.
+- The leader of the population of that name leads neither of them. The notes of front ends are deleted.
 - Items that have retired are retired in the new placements.
 """
 

@@ -1,6 +1,7 @@
 """Ledgers in a store: entries are unique by their number, releases by their name, and only the leader writes.
 
-Two trainers may draw at the same time. One draw is kept, both read it back, and nobody has seen the other. A trainer
+Two trainers may draw at the same time. One draw is stored, both read it back, and the other one was never
+visible. A trainer
 that has read or written an entry writes nothing where that entry is missing: then the store was rolled back, and has
 forgotten what was drawn.
 """
@@ -88,7 +89,7 @@ class StoreLines:
 
         if not self._store.transact(add, fence):
             raise LedgerInUse(
-                f"{self.path} was written to by somebody else since it was read; open it again."
+                f"{self.path} was written to by another trainer since it was read; open it again."
             )
         self._fence, self.closed = fence.knows(fence.lines + 1, line), False
 

@@ -26,7 +26,7 @@ class FencedWrite(NamedTuple):
     population: str
     fencing_token: int
     lines: int = 0
-    """How many entries its ledger has, as far as is known; 0 if nobody has looked ..."""
+    """How many entries its ledger has, as far as is known; 0 if this trainer has not looked ..."""
     last: bytes = b""
     """... and the last of those, which names all before it."""
 

@@ -1,11 +1,11 @@
 """Moving a store from its file to PostgreSQL: nothing is lost, and nothing goes on in both places.
 
-1. The place to move to is marked: it is empty, and nobody opens it before all is there.
-2. The file is marked, durably: from now on nobody writes to it, neither who has it open nor who opens it later.
+1. The place to move to is marked: it is empty, and cannot be opened before all is there.
+2. The file is marked, durably: from now on no process writes to it, not even one that has it open.
 3. All of it is copied in one transaction, counted, compared with the file, and unmarked.
 
 Killed before 2, the file is still the store. Killed later, it is neither, until the same move is run again; killed when
-3 was committed, all is there. Two who ask at once wait for each other.
+3 was committed, all is there. Two moves at once wait for each other.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def move(path: Path, address: str, reached: Callable[[str], None] = lambda mark:
 
 
 async def _marked(db: Db, name: str, moved: Moved | None) -> str:
-    """Let nobody open the store there, if it is empty; its identity."""
+    """If the store there is empty, mark it so that no process opens it; its identity."""
     ((identity, filling),) = await db.fetch(f"SELECT identity, filling FROM {SCHEMA}.store FOR UPDATE")
     if moved is not None and moved.identity != identity:
         raise InvalidInput(f"This store was moved, or begun to be, to {moved.to}; it moves nowhere else.")
@@ -70,7 +70,7 @@ async def _marked(db: Db, name: str, moved: Moved | None) -> str:
 
 
 def _stop(file: SqliteFile, to: Moved) -> None:
-    """Let nobody write to the file any more."""
+    """Mark the file: nothing is written to it any more."""
     if file.moved() is None:
         with file.writing():
             file.execute("UPDATE clock SET moved = ?", json.dumps(to._asdict()))
@@ -79,7 +79,7 @@ def _stop(file: SqliteFile, to: Moved) -> None:
 async def _filled(to: Db, source: sqlite3.Connection, reached: Callable[[str], None]) -> dict[str, int]:
     """Copy all tables, and compare."""
     if not await to.fetchval(f"SELECT filling FROM {SCHEMA}.store FOR UPDATE"):
-        raise InvalidInput("Somebody else has moved this store at the same time; it is there as a whole.")
+        raise InvalidInput("Another process has moved this store at the same time; it is there as a whole.")
     counts = {}
     for table in COPIED:
         columns = {name: kind for _, name, kind, *_ in source.execute(f"PRAGMA table_info({table})")}

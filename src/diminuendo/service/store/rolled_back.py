@@ -66,7 +66,7 @@ def refuse_unknown(store: Store, folder: Path) -> None:
 
 
 def adopt(store: Store, folder: Path, make_keys: Callable[[], None] = lambda: None) -> list[str]:
-    """Close the populations of a store of which nobody knows how far it had come, and begin new ones; the names that
+    """Close the populations of a store whose past is not known here, and begin new ones; the names that
     they are closed under. Refused where nothing is to be adopted. Killed in the midst, it is asked for again, or was
     done."""
     older, used = _older_by(store, folder) > 0, store.history()

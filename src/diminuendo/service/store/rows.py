@@ -11,7 +11,7 @@ STORED_WITHIN = 1.0
 """Seconds after it has arrived within which an answer is stored with the time of its arrival; later, with the time at
 which it is stored. So once a time is written down, no answer is stored any more with one that is this much earlier."""
 NO_PLACEMENT = 0
-"""The number of none: answers to it are left out, and take as long as others."""
+"""The number of no placement: feedback to it is left out, and takes as long as others."""
 DAY = 86_400.0
 """Seconds: lines that no menu shows are shown at a whole one of these; operators' requests are remembered as long."""
 
@@ -47,7 +47,7 @@ class MenuRow:
 
 @dataclass(frozen=True)
 class IdBlock:
-    """Rounds from `first` to before `end`, for whoever asked, to be shown by the menu of that version."""
+    """Rounds from `first` to before `end`, reserved for one front end, to be shown by the menu of that version."""
 
     first: int
     end: int
@@ -60,46 +60,46 @@ class IdBlock:
 
 @dataclass(frozen=True)
 class IdBlockRow(IdBlock):
-    """An ID block as the trainer sees it, with what its front end said became of it, if it did."""
+    """An ID block as the trainer sees it, with the report of its front end, if there is one."""
 
     report: Report | None = None
     reported_at: float | None = None
-    """When it said so: whoever reads ID blocks twice leaves out what was said later than the first time."""
+    """When the report came: a trainer that reads ID blocks twice ignores reports that came after the first time."""
 
 
 @dataclass(frozen=True)
 class UserRound:
-    """One round of somebody who has a name, to be counted before her slate is shown."""
+    """One round of a user, to be counted before the slate is shown."""
 
     placement: int
     user_id: bytes
-    """What stands for her: 16 bytes, made with a key that is not in the store."""
+    """The pseudonym: 16 bytes, made with a key that is not in the store."""
     max_rounds_per_user: int
-    """How many rounds of hers count."""
+    """How many rounds of one user count."""
     round: int
     key: bytes = b""
-    """What the client calls this request, so that it can be sent again."""
+    """The Idempotency-Key of the request, hashed."""
 
 
 @dataclass(frozen=True)
 class QuotaResult:
-    """What became of a visit."""
+    """What became of a round of a user."""
 
     counts: bool
-    """Whether her answer in that round counts."""
+    """Whether a response in that round counts."""
     round: int
-    """Her round: that of the visit, or, where its key is that of her last one, the round of before."""
+    """The round to show: the new one or, if the request repeats the last one by its key, that of the last one."""
 
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """One answer, encrypted to the trainer."""
+    """One response, encrypted to the trainer."""
 
     placement: int
     round: int
     encrypted: bytes
     at: float = -math.inf
-    """When it arrived, by the store's clock; where that is not known, or was too long ago, when it was stored."""
+    """When it arrived, by the store's clock; if that is not known, or was too long ago, when it was stored."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,9 @@ class Leader:
     """Who leads a population."""
 
     fencing_token: int
-    """Later than that of whoever led before; nobody led in any other."""
+    """Larger than that of all earlier leaders."""
     name: str
-    """Nobody, where it is empty: the last one handed it over."""
+    """Empty if the last leader has released it."""
 
 
 @dataclass(frozen=True)

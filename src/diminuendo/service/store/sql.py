@@ -149,7 +149,7 @@ class Store(ABC):
 
     def adopt(self) -> list[str]:
         """Close these populations for good, with their placements, and begin new ones of the same names, specs and
-        placements (adopt.py); the names that they are closed under. Nobody else may use the store meanwhile."""
+        placements (adopt.py); the names that they are closed under. No other process may use the store meanwhile."""
         return self.transact(adopt.adoption)
 
     # Front ends.
@@ -182,7 +182,7 @@ class Store(ABC):
     ) -> IdBlock | None:
         """The next rounds, at most `count`, for `seconds`; None if the menu in effect has no round left.
 
-        The menu is the latest in effect; rounds before its first one that nobody has reserved are never shown.
+        The menu is the latest in effect; rounds before its first one that were not reserved are never shown.
         `report`: what became of the previous ID block, stored in the same transaction. With a `count` of 0 the report
         comes alone.
         """
@@ -233,8 +233,8 @@ class Store(ABC):
         writes that are open now are waited for.
 
         The previous leader writes nothing of the population any more: all fenced calls compare their fencing token.
-        `after`: refused (`Superseded`) unless the last fencing token is that one, 0 if nobody has led so far. A trainer
-        without a name is nobody: that releases leadership.
+        `after`: refused (`Superseded`) unless the last fencing token is that one, 0 if the population never
+        had a leader. An empty name releases leadership.
         """
         self._check_population(population)
 
@@ -255,7 +255,7 @@ class Store(ABC):
         return self.transact(acquire)
 
     def leaders(self) -> dict[str, Leader]:
-        """By population its leader; those that nobody has led yet are left out."""
+        """By population its leader; those that never had one are left out."""
         result = self.rows("SELECT population, fencing_token, name FROM diminuendo.trainers")
         return {population: Leader(fencing_token, name) for population, fencing_token, name in result}
 
@@ -354,8 +354,8 @@ class Store(ABC):
         A menu that is written after its time takes effect at the next publish interval, and never when it is ready.
         Tombstones stay.
 
-        All of the snapshot but its last part is written beforehand, part by part, so that nobody waits for it. Only the
-        snapshot of the last menu is ever read.
+        All of the snapshot but its last part is written beforehand, part by part, so that no other writer
+        waits for it. Only the snapshot of the last menu is ever read.
         """
         new = publication
         fence, last = self._fence(fencing_token, new.placement), self._version(new.placement)
@@ -456,7 +456,7 @@ _IN_EFFECT = (
 
 
 def _run(*statements: tuple[str, tuple[Any, ...]]) -> Callable[[], Script[None]]:
-    """A script of statements whose rows nobody needs."""
+    """A script of statements whose rows are not needed."""
 
     def script() -> Script[None]:
         for each in statements:

@@ -38,7 +38,7 @@ class SqliteStore(Store):
         return f"<SqliteStore {self._file.path}>"
 
     def close(self) -> None:
-        """Let go of the file, when whoever writes has done so."""
+        """Close the file, when all writers of this process have ended."""
         self._file.close()
 
     def rows(self, query: str, *values: Any) -> list[Any]:
@@ -226,7 +226,7 @@ class SqliteStore(Store):
 
     def changed(self, since: float) -> tuple[float, dict[int, Change]]:
         """By number the placements to which something happened at that time or later; of each the latest."""
-        ((then,),) = self.rows("SELECT at FROM clock")  # first: nobody writes an earlier time later
+        ((then,),) = self.rows("SELECT at FROM clock")  # first: no earlier time is written later
         return then, self._changes(since)
 
     def heartbeat(self, name: str, note: str = "") -> float:

@@ -37,7 +37,7 @@ SETTINGS = (
     "foreign_keys = ON",
     "secure_delete = ON",  # what is deleted is overwritten
     "journal_size_limit = 67108864",
-    "wal_autocheckpoint = 16384",  # pages: whoever leads does it earlier, so that nobody who answers waits for it
+    "wal_autocheckpoint = 16384",  # pages: trainers do it earlier, so that no feedback waits for it
 )
 TIDIES = "wal_autocheckpoint = 1000"
 SMALL, PAGE = 512, 4096
@@ -60,7 +60,7 @@ class Moved(NamedTuple):
 class SqliteFile:
     """The file of that path, with tables of ours; made if there is none. `wall` is the clock that it starts from.
 
-    A store that was moved is opened by nobody but who moves it (`moving`), and whoever has it open writes nothing.
+    Only a move (`moving`) opens a store that was moved, and processes that have it open write nothing.
     """
 
     __getstate__ = refuse_copies
@@ -101,14 +101,14 @@ class SqliteFile:
         return f"<SqliteFile {self.path}>"
 
     def close(self) -> None:
-        """Let go of it, when whoever writes has done so."""
+        """Close the file, when all writers of this process have ended."""
         with self._lock:
             self._db.close()
 
     def _prepare(self) -> None:
         """Make the tables, or bring them up to date; refuse what others have made."""
         db = self._db
-        version, application, tables = db.execute(  # at once: somebody may be making them now
+        version, application, tables = db.execute(  # at once: another process may be making them now
             "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_master) "
             "FROM pragma_user_version, pragma_application_id"
         ).fetchone()
@@ -123,7 +123,9 @@ class SqliteFile:
             db.execute(f"PRAGMA {setting}").fetchall()
         if version < len(STEPS):
             with self._transaction():
-                (version,) = db.execute("PRAGMA user_version").fetchone()  # somebody may have been faster
+                (version,) = db.execute(
+                    "PRAGMA user_version"
+                ).fetchone()  # another process may have been faster
                 for step in STEPS[version:]:
                     for statement in statements(step):
                         db.execute(statement)
@@ -167,7 +169,7 @@ class SqliteFile:
             there = False
         if not there:
             raise StoreUnavailable(
-                f"The file at {self.path} is not the one that was opened: somebody has moved, replaced or deleted it. "
+                f"The file at {self.path} is not the one that was opened: it was moved, replaced or deleted. "
                 "Nothing is written any more. Stop the site, put the newest file back, and start it again.",
                 reasons.REPLACED,
             )
@@ -196,16 +198,16 @@ class SqliteFile:
         time.sleep(RESTS * (time.monotonic() - began))
 
     def tidies(self) -> None:
-        """Whoever has this connection moves what was written from the log into the file."""
+        """Let this connection move what was written from the log into the file."""
         with self._alone():
             self._db.execute(f"PRAGMA {TIDIES}")
 
     @contextmanager
     def writing(self, fence: FencedWrite | None = None, *, public: bool = True) -> Iterator[float]:
-        """One transaction, at the time that it gives; where it is led, refused unless its trainer still leads.
+        """One transaction, at the time that it yields; if it is fenced, refused unless its trainer still leads.
 
-        The clock goes on from what is public alone: else, once a wall clock is set back, all times would tell when
-        somebody answered last.
+        The clock advances with public writes alone: else, once a wall clock is set back, all times would tell when the
+        last response came.
         """
         with self._alone(), self._transaction():
             if fence is not None:

@@ -1,4 +1,4 @@
-"""What users said, opened and checked: what is no answer to its round counts as nothing, and raises nothing."""
+"""Feedback, decrypted and checked: what is no response to its round counts as nothing, and raises nothing."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class AnswerReader:
         return said if here and whole and 0 <= shown.type < 2**31 else None
 
     def _answer(self, said: Said) -> list[Any]:
-        """What she said, alone in a list; nothing where it is none, or of another kind."""
+        """The response, alone in a list; an empty list if it is none, or of another kind."""
         feedback, row = self._spec.feedback, said.shown.slate
         if feedback == "bandit":
             return [] if said.reward is None or math.isnan(said.reward) else [said.reward]

@@ -1,9 +1,9 @@
-"""Which populations a trainer leads: of all trainers that are well, each about as many as the others.
+"""The assignment of populations to trainers: all trainers that are well lead about equally many.
 
-Every trainer comes to it by itself, from what the store says of all of them: who was well when, and who leads what. It
-takes what nobody leads, up to its share; what it has beyond that it hands over, where somebody has two less. Of several
-who want the same the store lets one be the first. A share that its trainer does not take, since it is busy, is soon
-taken by anybody.
+Every trainer computes it by itself, from the heartbeats and leaders that the store has. It acquires populations without
+a leader, up to its share. It hands over what it has beyond that, if another trainer has two less. If several want the
+same population, the store lets one be the first. A share that its trainer does not acquire, because it is busy, is soon
+acquired by another one.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import NamedTuple
 from diminuendo.service.store import INSTANCE, TRAINERS, Leader
 
 SILENT = 10.0
-"""Seconds, by the store's clock, after which a trainer that has not beaten leads nothing any more."""
+"""Seconds, by the store's clock, without a heartbeat after which a trainer leads nothing any more."""
 NOBODYS = 3.0
-"""Seconds after which a population without a leader is taken by whoever sees it."""
+"""Seconds after which any trainer acquires a population without a leader."""
 
 NOBODY = Leader(0, "")
-"""Who led a population that nobody ever led."""
+"""The leader of a population that never had one."""
 
 Heartbeats = Mapping[str, tuple[float, str]]
 
@@ -29,7 +29,7 @@ class Shares(NamedTuple):
     """What a trainer is to do."""
 
     take: list[tuple[str, int]]
-    """Populations, and the fencing token of whoever led each last."""
+    """Populations, each with the last fencing token."""
     give: list[str]
     """Populations to be handed over."""
 
@@ -44,7 +44,7 @@ def well(heartbeats: Heartbeats, now: float) -> list[str]:
 
 
 class Assignment:
-    """What one trainer knows of all populations: since when it has seen each without a leader."""
+    """What one trainer knows of all populations: since when each has had no leader."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,9 +1,9 @@
 """High-water marks of front ends: a store that lacks what they have seen was rolled back to an older state.
 
-Whoever draws on such a store draws again, with other noise, what users have seen. In the note of its beat a front end
-says which menu of each placement it shows, and the head that the ledger had then. Where one has seen a later menu than
-there is, or a head that is not in the ledger, nothing more is released in that population, and a public note says so.
-The note stays: those who saw it may be gone tomorrow, and what users were shown is not.
+A trainer on such a store would draw again, with other noise, what users have seen. In the note of its heartbeat a front
+end says which menu of each placement it shows, and the head that the ledger had then. If a front end has seen a later
+menu than there is, or a head that is not in the ledger, nothing more is released in that population, and a public note
+says so. The note stays, since the front end may be gone tomorrow.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class HighWaterMarks:
                 )  # nothing of another version, or of no front end of ours
 
     def of(self, placement: str) -> set[tuple[int, str]]:
-        """Versions and heads of a placement that somebody has seen."""
+        """Versions and heads of a placement that front ends have seen."""
         return {seen[placement] for seen in self._seen.values() if placement in seen}
 
 
 class LedgerHeads:
-    """The heads of a population's ledger, as far as somebody asked for them; for the trainer of that fencing token."""
+    """The heads of a population's ledger, for the trainer of that fencing token; read when one is missing."""
 
     def __init__(self, store: Store, population: str, fencing_token: int) -> None:
         self._store, self._population, self._fencing_token = store, population, fencing_token

@@ -98,7 +98,7 @@ class Keys:
                 encrypted[FRONT + crypto_box_NONCEBYTES :],
             )
             return crypto_box_open_afternm(box, nonce, shared)
-        except Exception:  # a key that is lost, or whatever somebody put there
+        except Exception:  # a key that is lost, or bytes that no front end encrypted
             return None
 
     def note(self, population: str, head: str, fencing_token: int) -> None:

@@ -24,7 +24,7 @@ BEHIND = 10.0
 """Seconds: ID blocks that are out and a trainer that is busy together take no longer, or users are shown
 fallback slates."""
 UNKNOWN = 1_000_000
-"""Rounds that learners are chosen for where nobody knows how many there will be."""
+"""Rounds that learners are chosen for if the number of users is not known."""
 
 
 def in_flight(spec: PlacementSpec) -> int:

@@ -353,7 +353,7 @@ class Placement:
         )  # fmt: skip
         self._keys.note(self._population, menu.head, self._fencing_token)
         self._reached("encrypted")
-        before = self._keys.of(self.number)  # of whoever leads after this trainer none is among them
+        before = self._keys.of(self.number)  # none of a later leader is among them
         effective = self._store.publish(self._fencing_token, publication)
         self.missed_deadlines += effective > publication.effective_at
         self._published = self._store.now()

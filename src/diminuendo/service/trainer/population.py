@@ -30,7 +30,7 @@ WAITS = "waits, and is tried again"
 
 
 class Population:
-    """A population from when it is led; whoever led it before writes nothing of it any more."""
+    """A population while this trainer leads it; earlier leaders write nothing of it any more."""
 
     def __init__(self, name: str, fencing_token: int, since: float, parts: Parts) -> None:
         """`since`: when that was, by the store's clock."""
@@ -112,7 +112,7 @@ class Population:
         return again
 
     def lacks(self, row: PlacementRow, high_water_marks: HighWaterMarks) -> bool:
-        """Whether somebody has seen of a placement what is not in the store."""
+        """Whether a front end has seen of a placement what is not in the store."""
         placement = self.placements.get(row.number)
         return any(
             (placement is not None and version > placement.version) or not self._heads.has(head)
@@ -145,7 +145,7 @@ class Population:
         self._failed[row.number] = now + wait, wait
         try:
             self._opened(row).named(row.name).let_go()
-        except LedgerInUse:  # the last entry was interrupted: it is opened again, and so is whoever is on it
+        except LedgerInUse:  # the last entry was interrupted: it is opened again, and so are its placements
             self.ledger = None
             self.placements.clear()
             self._parts.due_at.update(dict.fromkeys(self._numbers, 0.0))

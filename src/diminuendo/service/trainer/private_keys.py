@@ -1,6 +1,6 @@
 """Where the private keys of the trainer's keys lie: in a folder of its machine, or in the store, encrypted.
 
-In the store whoever takes over finds them, on whatever machine. Each is encrypted with a *master key*, a file that the
+In the store the next leader has them, on any machine. Each is encrypted with a *master key*, a file that the
 operator copies to the machines of trainers, and that is in no store. `master.key` is made where there is none; of
 several, `master*.key`, the last by name seals and all open: what was encrypted with another is encrypted anew when its
 population is led the next time, and then the older file can be deleted.

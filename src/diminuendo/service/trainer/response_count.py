@@ -1,7 +1,7 @@
-"""How many users answer, about: for operators who ask whether answers arrive. Published with noise, and paid for.
+"""The noisy response count: for operators who ask whether feedback arrives. It is charged to the ledger.
 
-Who answers is as private as what she says, so it is not counted in the open. Where a placement sets a part of its
-population's budget aside (`response_count`), everybody who answers adds one to a sum, which is published a few times
+That a user responds is as private as the response, so responses are not counted in the open. If a placement sets a part
+of its population's budget aside (`response_count`), each response adds one to a sum, which is published a few times
 (sums/private_sum.py), beside how many rounds could have been answered. What is left of the budget is the learner's.
 """
 
@@ -21,7 +21,7 @@ from diminuendo.sums.schedule import Schedule, equal, geometric
 from diminuendo.types import Ints
 
 TIMES, FIRST, GROWTH = 24, 256, 1.5
-"""How often it is published, where it is known how many come; else the first time, in rounds, and how they grow."""
+"""How often it is published, if the number of users is known; else the first time, in rounds, and how they grow."""
 
 
 class ResponseCount:
@@ -36,7 +36,7 @@ class ResponseCount:
             )  # fmt: skip
 
     def add(self, rounds: Ints) -> None:
-        """These rounds were answered, each told of once, before it is published."""
+        """Count responses to these rounds, each once, before they are published."""
         if self._sum is not None:
             batches = np.searchsorted(self._sum.schedule.ends, rounds, side="right")
             for batch in np.unique(batches).tolist():

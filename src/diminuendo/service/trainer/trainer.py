@@ -76,7 +76,7 @@ class Trainer:
         self._since = 0.0  # what happened before is known
         self._last, self._sending, self._rolled_back = NO_HEARTBEAT, threading.Lock(), False
         self._looked, self._written = 0.0, 0.0
-        self._notes: dict[str, Heartbeat] = {}  # everybody's, when it looked last
+        self._notes: dict[str, Heartbeat] = {}  # all heartbeats, when it looked last
         self._pause = listens
         self._watch = StoreWatch(self._log, trainer=name)
         for each in store.populations():
@@ -157,7 +157,7 @@ class Trainer:
                 self._lose(population)
 
     def leave(self) -> None:
-        """Hand over what it leads, so that nobody waits for a trainer that has stopped."""
+        """Hand over what it leads, so that no population waits for a trainer that has stopped."""
         until = time.monotonic() + LEAVES
         with suppress(StoreUnavailable):
             for population in list(self.held.values()):

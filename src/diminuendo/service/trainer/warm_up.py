@@ -1,7 +1,7 @@
-"""A rehearsal: a learner for a few made-up users, with a ledger of its own, so that compiled code is loaded.
+"""Warm-up: a learner for a few made-up users, with a ledger of its own, so that compiled code is loaded.
 
 That takes a second or two, which the first release of a placement would take longer. It is done when its first menu
-has been published: nobody can have answered by then. Of many placements of one kind the first rehearses for all.
+has been published: no response can have come by then. Of many placements of one kind the first warms up for all.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ USERS, ROUNDS = 2_000, 400
 
 
 class WarmUps:
-    """What one trainer has rehearsed."""
+    """The kinds of placements that one trainer has warmed up."""
 
     def __init__(self) -> None:
         self._done = set[tuple[object, ...]]()
 
     def once(self, spec: PlacementSpec, reader: AnswerReader) -> None:
-        """Rehearse, unless a placement of that kind did."""
+        """Warm up, unless a placement of that kind did."""
         kind = (
             spec.learner, spec.feedback, spec.objective, spec.delta == 0, spec.users is None,
             bool(spec.contexts), spec.private_contexts, spec.exclusions, bool(spec.pinned or spec.caps),

@@ -54,7 +54,7 @@ class PostgresStore(Store):
         return f"<PostgresStore {self._server.name}>"
 
     def close(self) -> None:
-        """Let go of the server, when whoever writes has done so."""
+        """Close the connections, when all writers of this process have ended."""
         self._server.close()
 
     def rows(self, query: str, *values: Any) -> list[Any]:

@@ -15,15 +15,15 @@ SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
     SELECT greatest(clock.at, (SELECT max(counters.at) FROM counters), wall() + clock.ahead) FROM clock
 $$;
 
--- To be called first by whoever writes: what it writes is synced when it has committed, and has a time that is not
--- before what `write_barrier` has waited for. Nobody is waited for longer than some seconds.
+-- Every writer calls this first: what it writes is synced when it has committed, and has a time that is not before
+-- what `write_barrier` has waited for. A lock is waited for some seconds at most.
 CREATE FUNCTION diminuendo.join_writers() RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
     PERFORM set_config('synchronous_commit', 'on', true), set_config('lock_timeout', '5s', true);
     LOCK TABLE writer_lock IN ROW EXCLUSIVE MODE;
 END $$;
 
--- Until everybody who writes now has committed; nobody writes meanwhile, which is a moment.
+-- Waits until all writers of this moment have committed; nothing is written meanwhile, which is short.
 CREATE FUNCTION diminuendo.write_barrier() RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
     PERFORM set_config('lock_timeout', '5s', true);
@@ -43,7 +43,7 @@ BEGIN
     RETURN found;
 END $$;
 
--- Who has no trainer's rights is a front end, also to a trainer, and says no more than which menus it has seen.
+-- A role without a trainer's rights is a front end, and notes no more than which menus it has seen.
 CREATE FUNCTION diminuendo.heartbeat(who text, said text) RETURNS double precision LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
 DECLARE
@@ -275,7 +275,7 @@ BEGIN
         WHERE answers.encrypted IS NOT NULL;
 END $$;
 
--- The rounds of somebody who has a name, those that count and her last one; which they are is given to nobody.
+-- The rounds of a pseudonym, those within the quota and the last one; the caller does not learn which.
 CREATE FUNCTION diminuendo.erase_user(which bigint, whom bytea) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
     PERFORM erase(which,

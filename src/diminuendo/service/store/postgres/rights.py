@@ -1,8 +1,7 @@
 """What each role of the PostgreSQL store may do, in SQL; what the roles are for is said in roles.py.
 
-Whoever reads a table is given its columns, one by one: who may read a table as a whole reads also what PostgreSQL notes
-beside each row, such as who locked it last, and so when a trainer wrote. Whoever is no trainer writes by functions
-alone.
+Roles may read the columns of a table, one by one. A role that may read a table as a whole also reads what PostgreSQL
+notes beside each row, such as who locked it last, and so when a trainer wrote. Front ends write by functions alone.
 """
 
 from __future__ import annotations
@@ -63,8 +62,8 @@ async def give_again(db: Db) -> None:
 
 
 async def keep_temporary(db: Db) -> bool:
-    """Let nobody make functions and tables for a session who was not given that right, where this role may say so;
-    whether that is so now. They are what others try to run on rows that they may not read."""
+    """Revoke the right to make functions and tables for a session from the public, if this role may do that;
+    whether that is so now. Such functions could be run on rows that their author may not read."""
     if await db.fetchval(OWNS):
         await db.execute(
             f"REVOKE TEMPORARY ON DATABASE {await db.fetchval('SELECT quote_ident(current_database())')} FROM PUBLIC"

@@ -2,12 +2,12 @@
 
     front      what front ends do: read what is public, add what operators add, and call functions that ID block rounds,
                keep answers, count visits and erase. It has no right to any private table, not even to put into it.
-    trainer    everything but to change tables: that is for whoever owns them.
+    trainer    everything but to change tables, which their owner does.
 
-They are groups without a password: whoever logs in is a member of one. PostgreSQL tells everybody who may connect how
-many rows each table has, about, and when somebody writes; and front ends are believed what they say, and hold others up
-when they do not go on. So both are for users inside the wall, front logins for the machines of front ends alone,
-and others get a key of the service.
+They are groups without a password: logins are members of one. PostgreSQL tells any role that may connect how
+many rows each table has, about, and when others write; the reports of front ends are believed, and front ends hold
+others up when they stop within a transaction. So both roles belong to the trusted computing base, front logins
+for the machines of front ends alone, and others get a key of the service.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from diminuendo.service.store.postgres.server import BEGIN, Db, PostgresServer
 
 PREFIX = re.compile(r"[a-z][a-z0-9_]{0,39}")
 TEMPORARY = (
-    "Everybody who may connect may make temporary tables and functions, and this role may not change that: let the "
+    "Every role that may connect may make temporary tables and functions, and this role may not change that: let the "
     "database's owner run `diminuendo roles`, or REVOKE TEMPORARY ON DATABASE .. FROM PUBLIC."
 )
 

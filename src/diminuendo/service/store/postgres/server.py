@@ -1,7 +1,7 @@
 """A PostgreSQL server that any number of processes of any number of machines write to, in whole transactions.
 
-A process has a few connections, all of one thread that waits for them; whoever asks waits for that thread. A connection
-that was lost is opened again by whoever asks next; where a network is cut silently it is lost after some seconds, here
+A process has a few connections, all of one thread that waits for them; callers wait for that thread. A connection
+that was lost is opened again by the next caller; where a network is cut silently it is lost after some seconds, here
 and at the server. Nothing that matters is kept in a session: each transaction says by itself how it is committed and
 whom it may wait for, and holds its locks no longer than it lasts; so a pooler may stand between, also one that gives
 each transaction another connection. What PostgreSQL complains of becomes `StoreUnavailable`, with fixed words: its own
@@ -44,7 +44,7 @@ CONNECTIONS = 4
 """Connections of one process at most."""
 TIMEOUT = 5.0
 """Seconds for which a connection is waited for, and on one for a sign that the other side received something; after as
-long nothing is tried again. `writing` in schema.py waits as long for whoever writes."""
+long nothing is tried again. `join_writers` in functions.py waits as long for other writers."""
 LONGEST = 60.0
 """Seconds that one statement may take."""
 TRIES = 3
@@ -55,7 +55,7 @@ WATCH = (
     f"SET tcp_keepalives_idle = {QUIET}; SET tcp_keepalives_interval = {ASKS_EVERY}; SET tcp_keepalives_count = 3; "
     f"SET tcp_user_timeout = '{TIMEOUT:.0f}s'"
 )
-"""The same for the server, which else keeps a connection of somebody who was cut off for hours. Behind a pooler it is
+"""The same for the server, which else keeps a connection that was cut off for hours. Behind a pooler it is
 said of the pooler's own connections, where it is right as well; over a local socket it means nothing."""
 WATCHED = {
     "TCP_KEEPIDLE": QUIET,
@@ -67,8 +67,8 @@ WATCHED = {
 BEGIN = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '3s'; "
 WRITE = f"{BEGIN}SELECT {SCHEMA}.join_writers()"
 MAKE, CHANGE = "SELECT pg_advisory_xact_lock(1684630889, 2)", f"SELECT FROM {SCHEMA}.store FOR UPDATE"
-"""One at a time makes tables, and changes them. An advisory lock can be held by whoever may connect: where there are
-tables nobody waits for one."""
+"""One at a time makes tables, and changes them. Any role that may connect can hold an advisory lock: where there are
+tables, no process waits for one."""
 
 UNDONE = ("40001", "40P01")
 
@@ -82,7 +82,8 @@ AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype = '
 
 
 class WatchfulLoop(asyncio.SelectorEventLoop):
-    """A loop whose connections over a network end where the other side is silent: cut off, nobody says goodbye."""
+    """A loop whose connections over a network end where the other side is silent: no message ends a connection
+    that was cut."""
 
     async def create_connection(self, *given: Any, **more: Any) -> Any:
         """As asyncio does it; then the system is told to watch the socket."""
@@ -127,7 +128,7 @@ class PostgresServer:
         return f"<PostgresServer {self.name}>"
 
     def close(self) -> None:
-        """Let go of it, when whoever writes has done so."""
+        """Close the connections, when all writers of this process have ended."""
         if self._closed or os.getpid() != self._owner:
             return
         self._closed = True
@@ -137,7 +138,7 @@ class PostgresServer:
         self._loop.close()
 
     async def _leave(self) -> None:
-        for _ in range(CONNECTIONS):  # nobody else has a place, then
+        for _ in range(CONNECTIONS):  # no other caller has a place, then
             await self._places.acquire()
         await asyncio.gather(*(_closed(db) for db in self._idle))
         self._idle.clear()
@@ -163,7 +164,7 @@ class PostgresServer:
         return self.run(fenced)
 
     def run(self, work: Work[T], begin: str | None = WRITE, *, again: bool = False) -> T:
-        """Something that is done with a connection, in a transaction that begins so; whoever asks waits."""
+        """Something that is done with a connection, in a transaction that begins so; the caller waits."""
         if os.getpid() != self._owner:
             raise StoreUnavailable(
                 f"{self.name} was opened before this process was forked; open it here.", reasons.FORKED
@@ -270,8 +271,8 @@ class PostgresServer:
                 )
         if (level := await db.fetchval("SHOW transaction_isolation")) != "read committed":
             raise InvalidInput(
-                f"{self.name} begins transactions as {level}: whoever has waited for others would not see what they "
-                "wrote. Set default_transaction_isolation to read committed, for the database and the role."
+                f"{self.name} begins transactions as {level}: a transaction that has waited for others would not see "
+                "what they wrote. Set default_transaction_isolation to read committed, for the database and the role."
             )
         version = await self._version(db)
         if version == len(STEPS):
@@ -284,7 +285,7 @@ class PostgresServer:
                 )
             raise NoTables(f"{self.name} has no tables of diminuendo yet.")
         await db.execute(BEGIN + (CHANGE if version else MAKE))
-        version = await self._version(db)  # somebody may have been faster
+        version = await self._version(db)  # another process may have been faster
         if not version and await db.fetchval(OTHERS):
             raise InvalidInput(
                 f"{self.name} is a database with tables of others; give the store a database of its own."
@@ -326,7 +327,7 @@ class PostgresServer:
 
 
 async def check_fence(db: Db, fence: FencedWrite) -> None:
-    """Refuse where another trainer leads, or the ledger lacks what this one knows; where not, nobody else leads until
+    """Refuse where another trainer leads, or the ledger lacks what this one knows; if not, no other trainer leads until
     this transaction is over."""
     result = await db.fetch(
         "SELECT fencing_token, (SELECT line FROM diminuendo.ledger WHERE population = $1 AND seq = $2) "
