@@ -1,9 +1,8 @@
-"""Imports point up the list only, and learners are put together of parts."""
+"""Imports point up the list only."""
 
 from __future__ import annotations
 
 import ast
-import importlib
 from pathlib import Path
 
 import diminuendo
@@ -66,7 +65,6 @@ MAY_ASK_THE_OUTSIDE = {
 }
 """Who may read a clock, a file, the environment or the system's randomness (docs/decisions.md)."""
 MAY_READ_A_CLOCK = {"offline"}
-DEEPEST = 3
 ISLANDS = ("hedge", "overlap", "slates")
 OUTSIDE = {"os", "sys", "random", "secrets", "time", "datetime", "pathlib", "socket", "subprocess"}
 
@@ -147,40 +145,3 @@ def test_islands_know_nothing_of_each_other() -> None:
             others = tuple(f"diminuendo.learners.{other}" for other in ISLANDS if other != island)
             faults += [f"{island}/{path.name}: {name}" for name in imports(path) if name.startswith(others)]
     assert not faults, faults
-
-
-def test_every_folder_of_learners_is_an_island_or_the_base() -> None:
-    folders = {path.name for path in (ROOT / "learners").iterdir() if path.is_dir() and path.name[0] != "_"}
-    assert folders == {"base", *ISLANDS}
-
-
-def classes_of_learners() -> dict[str, type]:
-    """Every class that a module of the learners defines."""
-    result = {}
-    for path in sorted((ROOT / "learners").rglob("*.py")):
-        name = ".".join(("diminuendo", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(
-            ".__init__"
-        )
-        for thing in vars(importlib.import_module(name)).values():
-            if isinstance(thing, type) and thing.__module__ == name:
-                result[f"{name}.{thing.__qualname__}"] = thing
-    return result
-
-
-def depth(kind: type) -> int:
-    """The number of classes of ours from this one up."""
-    return sum(base.__module__.startswith("diminuendo.") for base in kind.__mro__)
-
-
-def test_parts_are_given_not_inherited() -> None:
-    """No class of the learners is more than three deep, none has two bases of ours, and none calls its base."""
-    deep = {name: depth(kind) for name, kind in classes_of_learners().items() if depth(kind) > DEEPEST}
-    assert not deep
-    mixed = [
-        name
-        for name, kind in classes_of_learners().items()
-        if sum(base.__module__.startswith("diminuendo.") for base in kind.__bases__) > 1
-    ]
-    assert not mixed
-    asking = {path.name for path in (ROOT / "learners").rglob("*.py") if "super()" in path.read_text()}
-    assert asking == {"__init__.py", "lazy.py"}, "of whose classes one is a table, and one a sum"

@@ -37,7 +37,7 @@ HEAVY = [
 
 FIRST_USE = """
 users = diminuendo.msweb()[:50]
-setting = diminuendo.Setting(people.n_items, slots=2, rounds=len(users), feedback="full", epsilon=1.0, delta=1e-6)
+setting = diminuendo.Setting(users.n_items, slots=2, rounds=len(users), feedback="full", epsilon=1.0, delta=1e-6)
 diminuendo.make("private", setting).replay(users)
 """
 

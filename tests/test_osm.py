@@ -27,7 +27,7 @@ from diminuendo.contract.releases import check_what_is_restored_goes_on_as_the_l
 from diminuendo.contract.slates import check_replay_is_the_loop_on_functions_too
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.capped_simplex import ONE
-from diminuendo.extend import SlatesFromPoint, Supergradients, point_ends
+from diminuendo.extend import Frame, SlatesFromPoint, Supergradients, point_ends
 from diminuendo.learners import LEARNERS, Setting
 from diminuendo.learners.base.feedback import Objectives
 from diminuendo.objectives import User
@@ -388,25 +388,22 @@ def test_the_audit_finds_who_counts_twice(plugin: Callable[..., None]) -> None:
 # Hostile answers.
 
 
-class Frame:
-    name, n_items = "osm", 4
-
-
 def test_whatever_is_said_counts_as_numbers_in_the_unit_interval() -> None:
     reader, decision = Supergradients(lambda: np.full(4, 0.5)), dim.Decision(0, (0, 1))
+    frame = Frame("osm", 4, 2)
 
     def ends() -> float:
         raise ValueError("secret")
 
     user = dim.user(dim.NoisyOr(), {0: 0.5, 2: 1.0}, 4)
-    slope = reader(Frame(), decision, user)
+    slope = reader(frame, decision, user)
     np.testing.assert_array_equal(slope, user.supergradient(np.full(4, 0.5))[1])
-    assert (reader(Frame(), decision, dim.Oracle(lambda items: ends(), 4)) == 0).all()
-    seen = reader(Frame(), decision, dim.Oracle(lambda items: 0.25 * bool(items), 4))
+    assert (reader(frame, decision, dim.Oracle(lambda items: ends(), 4)) == 0).all()
+    seen = reader(frame, decision, dim.Oracle(lambda items: 0.25 * bool(items), 4))
     np.testing.assert_array_equal(seen, np.full(4, 0.25))
     assert reader.kinds == Objectives.kinds
     with pytest.raises(InvalidInput):
-        reader(Frame(), decision, dim.user(dim.NoisyOr(), {0: 0.5}, 5))
+        reader(frame, decision, dim.user(dim.NoisyOr(), {0: 0.5}, 5))
 
 
 @pytest.mark.slow

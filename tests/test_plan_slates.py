@@ -17,7 +17,7 @@ from diminuendo import LEARNERS, SeededSource, Setting, Users, greedy, make, msw
 from diminuendo.cli.app import app
 from diminuendo.learners.recommend import RULES
 from diminuendo.learners.slates.policy import SlatePolicy
-from diminuendo.plan import Candidate, pick, plan
+from diminuendo.plan import plan
 from diminuendo.plan.first_look import ENOUGH, TOO_FEW, FirstLook, first_look
 from diminuendo.plan.model import PublicModel
 from diminuendo.plan.noise import SURE
@@ -32,7 +32,6 @@ from diminuendo.plan.price import (
     prices,
     short_run,
 )
-from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Guarantee
 from diminuendo.types import FeedbackKind, Floats
 from tests.kit import real_data
 from tests.kit.slow import mostly_slow
@@ -68,32 +67,6 @@ def test_the_same_learner_is_planned_and_made(feedback: FeedbackKind) -> None:
         why = next(rule.why for rule in RULES if rule.learner == TAKEN[feedback])
         assert result.why == why
         assert "No regret bound is proved" in why
-
-
-def made_up(name: str, bound: float | None) -> Candidate:
-    return Candidate(name, "", {}, Guarantee(1.0, 0.0, REPLACE_ONE_ROUND, "", True), None, bound)
-
-
-@BOTH
-def test_who_wants_a_bound_gets_the_least_and_is_told_when_it_says_nothing(feedback: FeedbackKind) -> None:
-    setting = Setting(50, 5, 10_000, feedback, 1.0, 0.0)
-    rule, worse, better = made_up(TAKEN[feedback], None), made_up("worse", 9e4), made_up("better", 8e3)
-    name, why = pick([rule, worse, better], setting, adversarial=True)
-    assert name == "better"
-    assert "no bound says anything" in why
-    assert f"Where tastes are steady {TAKEN[feedback]} loses less" in why
-    name, why = pick([rule, worse, made_up("good", 900.0)], setting, adversarial=True)
-    assert name == "good"
-    assert "0.090 per user" in why
-    name, why = pick([rule], setting, adversarial=True)
-    assert name == "random"
-    assert TAKEN[feedback] in why, "what there is without a bound"
-    result = plan(50, 5, 10_000, feedback=feedback, adversarial=True)
-    assert result.recommended != TAKEN[feedback]
-    bounds = [
-        one.bound for one in result.candidates if one.bound is not None and one.keeps_to(result.setting)
-    ]
-    assert result[result.recommended].bound == (min(bounds) if bounds else None)
 
 
 # The first look.

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     )
     from diminuendo.types import Decision, Objective
 
-# numba, scipy and the kernels take most of a second to load; whoever asks for a name waits for it, nobody else.
+# numba, scipy and the kernels take most of a second to load, so they are loaded with the first name that needs them.
 __getattr__, __dir__ = lazily(
     __name__,
     {

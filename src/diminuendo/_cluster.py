@@ -9,7 +9,7 @@ from typing import Any
 from diminuendo.errors import InvalidInput
 
 LOCAL = "local"
-"""The address of a cluster that is started here, and ended by whoever started it."""
+"""The address of a cluster that is started here, and ended by the code that started it."""
 
 
 def cores() -> int:
@@ -19,7 +19,7 @@ def cores() -> int:
 
 def ray_module() -> Any:
     """The package itself."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told that this was run
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reports no usage
     try:
         import ray  # here, because few have it
     except ImportError as error:
@@ -30,12 +30,12 @@ def ray_module() -> Any:
 def joined(address: str, cores: int, *, users: bool = False) -> tuple[Any, Callable[[], None]]:
     """Ray, connected to the cluster at `address`, or to one that is started here; and how to leave it.
 
-    Without a dashboard. `users`: what users said will be there. Then nothing is written to disk where memory runs
-    out, and of others a cluster must want a token: without one, whoever reaches it could read what is kept there.
+    Without a dashboard. `users`: users' rows will be there. Then nothing is written to disk where memory runs out,
+    and another cluster must want a token: without one, all who reach it could read what is stored there.
     """
     if users and address != LOCAL and os.environ.get("RAY_AUTH_MODE") != "token":
         raise InvalidInput(
-            f"What users said would be kept at {address!r}, where anybody who reaches the cluster may look. Start it, "
+            f"Users' rows would be stored at {address!r}, where all who reach the cluster may look. Start it, "
             "and this process, with RAY_AUTH_MODE=token (Ray 2.52 or later)."
         )
     ray = ray_module()

@@ -1,4 +1,4 @@
-"""Says when kernels are compiled, here and in worker processes, so that nobody waits without knowing why.
+"""Says when kernels are compiled, here and in worker processes, so that users know why they wait.
 
 `cache` says when it begins with a kernel that is not on disk, and when it is done. That goes to the *reporter* of this
 process. At first that is one line on stderr, if stderr is a terminal and this is no worker. The command line puts its

@@ -1,6 +1,6 @@
 """Plugins: what comes from outside the package is known by its name, as if it were ours.
 
-A plugin is a module that calls `diminuendo.register` when it is imported. It is imported by whoever uses it; or by
+A plugin is a module that calls `diminuendo.register` when it is imported. It is imported by its users; or by
 name or file, as `--plugin mylearner.py` does; or it is in a package that is installed and says so:
 
     [project.entry-points."diminuendo.plugins"]
@@ -21,7 +21,6 @@ import warnings
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -105,7 +104,7 @@ class Table(MutableMapping[str, Thing], Generic[Thing]):
         self.origins.pop(name, None)
 
     def refuse(self, name: object, origin: Origin) -> None:
-        """Refuse a name that is none, or that somebody else has; a module may register again what it registered."""
+        """Refuse a name that is none, or that another module has; a module may register again what it registered."""
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise InvalidInput(
                 f"A {self.kind} is named by small letters and digits, with hyphens between; got {name!r}."
@@ -182,7 +181,7 @@ def load(said: str) -> list[str]:
 
 
 def _path_of(said: str) -> Path | None:
-    """The file or folder that was said; None where it is the name of a module that Python finds by itself."""
+    """The file or folder of a plugin; None for the name of a module, also of one in the present folder."""
     path = Path(said).resolve()
     if said.endswith(".py") or "/" in said or "\\" in said:
         path = path.parent if path.name == "__init__.py" else path
@@ -191,14 +190,8 @@ def _path_of(said: str) -> Path | None:
                 f"There is no plugin at {said}. Give a file, a folder with __init__.py, or a module."
             )
         return path
-    try:
-        if find_spec(said.partition(".")[0]) is not None:
-            return None
-    except (ImportError, ValueError):
-        return None
-    inside = Path(*said.split(".")).resolve()
-    here = [each for each in (inside.with_suffix(".py"), inside) if each.exists()]
-    return here[0] if here else None
+    _reach(str(Path().resolve()))
+    return None
 
 
 def _imported(name: str, said: str) -> Any:

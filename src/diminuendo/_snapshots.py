@@ -4,8 +4,8 @@ The format is that of the contents of all snapshots together, and is raised when
 format are refused.
 
 The snapshot of a learner begins with a checksum over the rest. It has no key: it finds accidents and careless edits.
-Whoever can write snapshots can also read what users said, so nothing is checked against forgery: what has the checksum,
-and the names, kinds and shapes of arrays that its configuration asks for, is believed.
+A writer of snapshots can also read the users' feedback in them, so nothing is checked against forgery: what has the
+checksum, and the names, kinds and shapes of arrays that its configuration asks for, is believed.
 """
 
 from __future__ import annotations
@@ -101,10 +101,10 @@ def of_learner(snapshot: bytes, name: str) -> tuple[dict[str, Any], Arrays]:
     return header, result
 
 
-def taken(found: Arrays, part: str) -> Arrays:
-    """The arrays called `part.*`, by what follows the dot; they are taken out of `found`."""
+def taken(arrays: Arrays, part: str) -> Arrays:
+    """The arrays called `part.*`, by what follows the dot; they are removed from `arrays`."""
     start = f"{part}."
-    return {name[len(start) :]: found.pop(name) for name in list(found) if name.startswith(start)}
+    return {name[len(start) :]: arrays.pop(name) for name in list(arrays) if name.startswith(start)}
 
 
 def named(name: str, value: Any) -> Arrays:
@@ -117,12 +117,12 @@ def named(name: str, value: Any) -> Arrays:
     return arrays
 
 
-def fill(arrays: Arrays, found: Arrays) -> None:
-    """Every array in place by the one that was found under its name: all of them, of the same kinds, or none."""
-    if _kinds(arrays) != _kinds(found):
+def fill(arrays: Arrays, values: Arrays) -> None:
+    """Every array in place by the value of its name: all of them, of the same kinds, or none."""
+    if _kinds(arrays) != _kinds(values):
         raise InvalidInput("The snapshot does not fit its own configuration; it was cut short or altered.")
     for name, array in arrays.items():
-        array[...] = found[name]
+        array[...] = values[name]
 
 
 def _kinds(arrays: Arrays) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:

@@ -1,6 +1,6 @@
 """Sparse rows as three arrays, laid out as scipy's CSR: for our own code, which need not wait for scipy to load.
 
-Whoever hands us a scipy matrix has loaded scipy already. Where we need one ourselves it is `scipy.sparse` in the body
+A caller who has a scipy matrix has loaded scipy already. Where we need one ourselves it is `scipy.sparse` in the body
 of a function, which is loaded there and then.
 """
 

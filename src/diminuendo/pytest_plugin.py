@@ -1,7 +1,7 @@
 """pytest --diminuendo mypackage.mylearner: the contract of learners, on every learner that a plugin registers.
 
-pytest finds this by its entry point. Nothing of diminuendo is loaded unless the option is given, and nobody needs
-pytest who does not run it.
+pytest finds this by its entry point. Nothing of diminuendo is loaded unless the option is given, and pytest is not
+needed otherwise.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[Any]) -> None:
     """A test for each learner, kind of feedback and check."""
-    asked: list[str] = config.getoption("--diminuendo")
-    if asked:
-        items += _items(session, asked)
+    plugins: list[str] = config.getoption("--diminuendo")
+    if plugins:
+        items += _items(session, plugins)
 
 
-def _items(session: pytest.Session, asked: list[str]) -> Iterator[Any]:
+def _items(session: pytest.Session, plugins: list[str]) -> Iterator[Any]:
     import pytest
 
     from diminuendo._plugins import load
@@ -61,7 +61,7 @@ def _items(session: pytest.Session, asked: list[str]) -> Iterator[Any]:
         def reportinfo(self) -> tuple[str, None, str]:
             return "diminuendo", None, self.name
 
-    for plugin in asked:
+    for plugin in plugins:
         try:
             names = [name for name in load(plugin) if name in LEARNERS.origins]
         except DiminuendoError as error:

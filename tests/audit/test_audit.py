@@ -41,7 +41,7 @@ def test_a_quick_audit_clears_every_shipped_learner(name: str, monkeypatch: pyte
     """Variants one by one: an audit of a learner is about all of them."""
     monkeypatch.setattr("diminuendo.audit.run.tried", lambda learner: [])
     monkeypatch.setattr("diminuendo.audit.run.LEARNERS", {name: LEARNERS[learner_of(name)]})
-    monkeypatch.setattr("diminuendo.audit.run.why_unfit", lambda learner: "")  # asked of plugins alone
+    monkeypatch.setattr("diminuendo.audit.run.why_unsuitable", lambda learner: "")  # asked of plugins alone
     result = audit([name], effort=QUICK, seed=1)
     assert result.subjects == (name,)
     assert result.passed, [str(one) for one in result.findings]

@@ -188,7 +188,7 @@ def test_neighbours_differ_in_what_is_known_only_where_it_is_hers_alone() -> Non
             result = known_of(contexts, items, 6, target, random)
             hers = items > 0 or (contexts is not None and contexts.private)
             pair = neighbours(setting, "anybody", target, (), (), [None] * 6, result)
-            assert pair.leaves_her_out == hers
+            assert pair.target_hidden == hers
             for part, differs in ((0, contexts is not None and contexts.private), (1, items > 0)):
                 one, other = result[0][part], result[1][part]
                 assert [a != b for a, b in zip(one, other, strict=True)] == [
@@ -201,7 +201,7 @@ def test_neighbours_differ_in_what_is_known_only_where_it_is_hers_alone() -> Non
                 dataclasses.replace(pair, other=dataclasses.replace(pair.other, known=fewer))
             if hers:
                 with pytest.raises(InvalidInput, match="these do not"):
-                    dataclasses.replace(pair, leaves_her_out=False)
+                    dataclasses.replace(pair, target_hidden=False)
 
 
 def test_scripts_say_what_is_known_round_by_round() -> None:

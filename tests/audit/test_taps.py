@@ -32,7 +32,7 @@ def pair_for(name: str, seed: int = 0) -> tuple[Subject, Neighbours]:
     subject = shipped(name)
     setting = Setting(3, 2, 40, subject.feedback, 1.0, 1e-6)
     random = np.random.default_rng(seed)
-    others = crowd(setting, "all others say anything", random)
+    others = crowd(setting, "all others respond at random", random)
     said = ((0, wanting(subject.feedback, 3, (0, 1, 2))),)
     return subject, neighbours(setting, "wants everything, or says nothing", 1, said, SILENT, others)
 

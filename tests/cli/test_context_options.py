@@ -71,7 +71,7 @@ def test_without_the_option_nothing_is_known(tmp_path: Path) -> None:
     [
         (["--context", "contry"], r"Did you mean country\?"),
         (["--private-context"], "name them too, as --context country"),
-        (["--learners", "private-separate"], "for users of whom something is known"),
+        (["--learners", "private-separate"], "for users with contexts"),
     ],
 )
 def test_mistakes_are_said_in_a_sentence(options: list[str], message: str, tmp_path: Path) -> None:
@@ -84,6 +84,6 @@ def test_a_plan_with_contexts() -> None:
     result = RUNNER.invoke(app, arguments)
     said = " ".join(result.output.split())
     assert result.exit_code == 0, result.output
-    assert "Contexts 3 and 24 values, public." in said
+    assert "Contexts 3 and 24 categories, public." in said
     refused = RUNNER.invoke(app, [*arguments[:-1], "3,many"])
     assert "--contexts takes whole numbers" in str(refused.exception)

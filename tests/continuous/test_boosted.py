@@ -3,14 +3,8 @@ rounds."""
 
 from __future__ import annotations
 
-import contextlib
-import copy
-import itertools
 import math
-import pickle
-import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,58 +22,24 @@ from diminuendo.continuous import (
     MetaFrankWolfe,
     MultilinearCoverage,
     MultilinearNoisyOr,
-    PointDecision,
     Quadratic,
 )
 from diminuendo.continuous.boosted import best_size, boosted_plan, part_of_the_way
 from diminuendo.continuous.frank_wolfe_plan import GRADIENT_TICKS, Spec
-from diminuendo.errors import InvalidInput, OverBudget, WrongFeedback
-from diminuendo.privacy import Budget, Ledger, Unit
-from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace
-from diminuendo.randomness import SeededSource, SystemSource
+from diminuendo.privacy import Budget, Ledger
+from diminuendo.randomness import SeededSource
 from diminuendo.types import ONE_MINUS_1_OVER_E, Floats
 from tests.continuous.hindsight import best_on_a_grid
+from tests.continuous.players import Says, against, boosted, linear, users
 from tests.kit.inside import last_deviation
 from tests.kit.slow import mostly_slow
 from tests.kit.statistics import ALPHA
 
-KINDS: list[dict[str, Any]] = [
-    {},
-    {"noise": "gaussian", "releases": 7},
-    {"noise": "gaussian", "epsilon": 30.0},
-    {"noise": "laplace", "releases": 7},
-]
-
-
-def learner(rounds: int = 60, n: int = 3, seed: int = 1, **how: Any) -> BoostedAscent:
-    rng = SeededSource(seed)
-    return BoostedAscent(CappedSimplex(n, 1.5), rounds, rng=rng, **({"gradient_bound": 1.0} | how))
-
-
-def users(rounds: int = 60, n: int = 3, seed: int = 0) -> list[MultilinearNoisyOr]:
-    rng = np.random.default_rng(seed)
-    return [MultilinearNoisyOr(0.57 * rng.random(n)) for _ in range(rounds)]
-
-
-def linear(row: Any, upper: Any = 1.0) -> Quadratic:
-    """What is wanted, times how much of it there is."""
-    return Quadratic(np.asarray(row), np.zeros((len(row), len(row))), upper)
-
-
-class Says:
-    """A user whose gradients are whatever a function says."""
-
-    gradient_bound, smoothness = 1.0, 1.0
-
-    def __init__(self, say: Callable[[Floats], Any], n: int = 3) -> None:
-        self._say, self.n = say, n
-
-    def value(self, point: Any) -> float:
-        return 0.0
-
-    def gradients(self, points: Floats) -> Any:
-        return self._say(points)
-
+COUNTED: dict[str, tuple[str, Budget]] = {
+    "zcdp": ("gaussian", Budget(1.0, 1e-6)),
+    "rounded": ("gaussian", Budget(1.0, 1e-6, accountant="continuous-gaussian")),
+    "pure": ("laplace", Budget(1.0, 0.0, accountant="pure")),
+}
 
 # The lemma.
 
@@ -87,7 +47,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(40)
 NODES, WEIGHTS = (NODES + 1) / 2, WEIGHTS / 2  # on [0, 1]; exact to rounding for functions as smooth as these
 
 
-def boosted(gradients: Callable[[Floats], Floats], x: Floats) -> Floats:
+def integral(gradients: Callable[[Floats], Floats], x: Floats) -> Floats:
     """The integral of e^(z - 1) grad f(z x) over z in [0, 1]."""
     return np.asarray((WEIGHTS * np.exp(NODES - 1)) @ gradients(NODES[:, None] * x))
 
@@ -116,7 +76,7 @@ def slack(
     value: Callable[[Any], float], gradients: Callable[[Floats], Floats], x: Floats, u: Floats
 ) -> float:
     """The two sides of Lemma C8, subtracted: never negative if it holds."""
-    return float(boosted(gradients, x) @ (u - x) - (ONE_MINUS_1_OVER_E * value(u) - value(x)))
+    return float(integral(gradients, x) @ (u - x) - (ONE_MINUS_1_OVER_E * value(u) - value(x)))
 
 
 def test_the_lemma_holds_for_diminishing_returns() -> None:
@@ -142,7 +102,7 @@ def test_the_lemma_needs_what_it_asks_for() -> None:
     )  # ONE_MINUS_1_OVER_E from the gradient, 0 + 1 asked for
 
 
-def test_rng_have_the_density_that_the_lemma_asks_for() -> None:
+def test_public_words_have_the_density_that_the_lemma_asks_for() -> None:
     words = SeededSource(5).public(20_000)
     parts = np.array([part_of_the_way(int(word)) for word in words])
     assert stats.kstest(parts, lambda z: np.expm1(z) / (math.e - 1)).pvalue > ALPHA
@@ -153,7 +113,7 @@ def test_rng_have_the_density_that_the_lemma_asks_for() -> None:
 def test_one_gradient_per_user_is_right_in_expectation() -> None:
     """What users are asked in a run of one batch, at one point, against the integral; z uniform would be noticed."""
     rounds, f = 4000, MultilinearNoisyOr([0.9, 0.8, 0.7])
-    made = learner(rounds, noise="gaussian", releases=1)
+    made = boosted(rounds, noise="gaussian", releases=1)
     asked: list[Floats] = []
 
     def listening(points: Floats) -> Floats:
@@ -170,7 +130,7 @@ def test_one_gradient_per_user_is_right_in_expectation() -> None:
     )  # all on the way to the point
     said = ONE_MINUS_1_OVER_E * f.gradients(seen)
     error = stats.norm.isf(ALPHA / 6) * said.std(axis=0, ddof=1) / math.sqrt(len(seen))  # three entries
-    assert (np.abs(said.mean(axis=0) - boosted(f.gradients, point)) <= error).all()
+    assert (np.abs(said.mean(axis=0) - integral(f.gradients, point)) <= error).all()
     uniform = ONE_MINUS_1_OVER_E * (WEIGHTS @ f.gradients(NODES[:, None] * point))
     assert (np.abs(said.mean(axis=0) - uniform) > error).any()
 
@@ -189,150 +149,11 @@ def test_it_is_what_is_written() -> None:
         total = total + (1 - 1 / math.e) * user.gradients(z * x[None, :])[0]
 
 
-# Privacy: two runs with the same coins differ in one user. Everybody else is linear, so what they say does not depend
-# on points, and whatever differs in what was published is that user's shift.
-
-N, ROUNDS, RELEASES, SLOPE = 4, 32, 15, 0.7
-COUNTED: dict[str, tuple[str, Budget]] = {
-    "zcdp": ("gaussian", Budget(1.0, 1e-6)),
-    "rounded": ("gaussian", Budget(1.0, 1e-6, accountant="continuous-gaussian")),
-    "pure": ("laplace", Budget(1.0, 0.0, accountant="pure")),
-}
-
-
-def fixed(row: Floats) -> Says:
-    return Says(lambda points: row[None, :], N)
-
-
-def hostile() -> list[Says]:
-    rng = np.random.default_rng(0)
-    said: list[Any] = [np.zeros(N), np.full(N, 1e300), np.full(N, np.inf), np.full(N, np.nan), -np.ones(N)]
-    said += list(9 * np.eye(N))  # everything on one entry, too long
-    said += [np.where(np.arange(N) % 2 == side, big, small) for side in (0, 1) for big, small in BIGS]
-    said += [rng.exponential(1.0, N), rng.exponential(0.1, N), rng.normal(0, 9, N)]
-    return [*(fixed(row) for row in said), Says(lambda points: 5 * points, N), Says(lambda points: None, N)]
-
-
-BIGS = ((1e6, 0.0), (np.inf, -np.inf), (SLOPE, np.nan))
-
-
-def published(how: str, who: Says | None, at: int) -> tuple[BoostedAscent, list[Any]]:
-    """Everything that was kept as released, in order."""
-    noise, budget = COUNTED[how]
-    ledger, user = Ledger(budget), linear([0.2, 0.3, 0.1, 0.2])
-    made = BoostedAscent(
-        CappedSimplex(N, 1.0),
-        ROUNDS,
-        gradient_bound=SLOPE,
-        noise=noise,  # type: ignore[arg-type]
-        releases=RELEASES,
-        ledger=ledger,
-        rng=SeededSource(3),
-    )
-    for t in range(ROUNDS):
-        decision = made.choose()
-        answer = who if t == at else user
-        if answer is not None:
-            made.observe(decision, answer)
-    kept = [ledger._kept.once(drawn.name, lambda: np.zeros(0, dtype=np.int64)) for drawn in ledger.drawn]
-    assert len(kept) == RELEASES
-    return made, kept
-
-
-def costs(how: str, at: int) -> tuple[float, float]:
-    """The largest cost of a pair of hostile users, and what was charged for."""
-    runs = [published(how, who, at) for who in (None, *hostile())]
-    scale = runs[0][0]._sums._sum.scale  # type: ignore[attr-defined]
-    worst, moved = 0.0, set()
-    for (_, one), (_, other) in itertools.combinations(runs, 2):
-        apart = [(a - b).astype(float) for a, b in zip(one, other, strict=True)]
-        moved |= {release for release, rows in enumerate(apart) if rows.any()}
-        if how == "pure":
-            worst = max(worst, sum(float(np.abs(rows).sum()) for rows in apart) / scale)
-        else:
-            worst = max(worst, sum(float((rows**2).sum()) for rows in apart) / (2 * scale**2))
-    assert moved <= {at // 2}  # in the release of her own batch, and in no other
-    event = runs[0][0].event
-    if isinstance(event, ContinuousGaussian):
-        return worst, event.mu**2 / 2
-    assert isinstance(event, (Gaussian, Laplace))
-    return worst, event.rho if isinstance(event, Gaussian) else event.epsilon
-
-
-@pytest.mark.parametrize("how", COUNTED)
-def test_nobody_can_change_more_than_is_paid_for(how: str) -> None:
-    first, charged = costs(how, at=0)
-    # Noise is paid for one tick more than the 2^16 of a gradient, and entries are cut to whole ticks: at most another
-    # sqrt(2) ticks of the length, where two entries share it. Squares lose twice as much.
-    assert charged * (1 - 2 * (1 + math.sqrt(2)) / GRADIENT_TICKS) <= first <= charged * (1 + 1e-9)
-    later, same = costs(how, at=ROUNDS - 3)
-    assert later == pytest.approx(first)
-    assert same == charged
-    assert costs(how, at=ROUNDS - 1)[0] == 0.0  # nothing is released after the last batch
-
-
 def test_releases_cost_nothing_more() -> None:
     """A user is in one batch: noise is the same for any number of releases."""
     for noise in ("gaussian", "laplace"):
-        scales = {learner(noise=noise, releases=r)._sums._sum.scale for r in (1, 7, 59)}  # type: ignore[attr-defined]
+        scales = {boosted(noise=noise, releases=r)._sums._sum.scale for r in (1, 7, 59)}  # type: ignore[attr-defined]
         assert len(scales) == 1
-
-
-def test_nothing_visible_depends_on_who_answered() -> None:
-    for noise in ("gaussian", "laplace"):
-        seen = []
-        for share in (0.0, 0.5, 1.0):
-            ledger = Ledger(Budget(1.0, 1e-6))
-            made = learner(noise=noise, releases=7, epsilon=0.1, ledger=ledger)
-            for t, user in enumerate(users()):
-                decision = made.choose()
-                if t < share * 60:
-                    made.observe(decision, user)
-            lines = [(charge.event, charge.note) for charge in ledger.charges]
-            seen.append((lines, [drawn.name for drawn in ledger.drawn], made.rounds, made._parts.tolist()))
-        assert seen[0] == seen[1] == seen[2]
-        assert len(seen[0][1]) == 7
-
-
-def test_guarantees() -> None:
-    assert math.isinf(learner().guarantee.epsilon)
-    assert learner().event is None
-    pure = learner(noise="laplace", epsilon=0.5).guarantee
-    assert 0.5 * (1 - 1e-9) <= pure.epsilon <= 0.5
-    assert pure.delta == 0.0
-    assert pure.exact
-    kinds = {"zcdp": Gaussian, "continuous-gaussian": ContinuousGaussian}
-    for accountant, kind in kinds.items():
-        ledger = Ledger(Budget(0.5, 1e-6, accountant=accountant))  # type: ignore[arg-type]
-        made = learner(noise="gaussian", epsilon=0.5, ledger=ledger)
-        assert isinstance(made.event, kind)
-        assert 0.5 * (1 - 1e-6) <= made.guarantee.epsilon <= 0.5
-        assert made.guarantee.exact
-        assert not made.guarantee.secure_rng
-    free = BoostedAscent(Box([1.0]), 5, gradient_bound=1.0, noise="gaussian")
-    assert isinstance(free.event, ContinuousGaussian)
-    assert free.guarantee.secure_rng
-
-
-def test_a_user_of_several_rounds_costs_more_noise() -> None:
-    unit = Unit(rounds=3)
-    budgets = {
-        "laplace": Budget(1.0, 0.0, unit, "pure"),
-        "gaussian": Budget(1.0, 1e-6, unit, "continuous-gaussian"),
-    }
-    for noise, budget in budgets.items():
-        alone, three = learner(noise=noise), learner(noise=noise, ledger=Ledger(budget))
-        assert math.sqrt(three.plan.square / alone.plan.square) == pytest.approx(3.0, rel=1e-5)
-        assert three.guarantee.epsilon <= 1.0
-        assert "3 rounds" in three.guarantee.neighbours
-
-
-def test_the_ledger_is_charged_at_once_and_refuses() -> None:
-    ledger = Ledger(Budget(1.0, 1e-6))
-    learner(noise="gaussian", epsilon=0.9, ledger=ledger)
-    with pytest.raises(OverBudget):
-        learner(noise="gaussian", epsilon=0.9, ledger=ledger, name="again")
-    assert len(ledger.charges) == 1
 
 
 # Regret.
@@ -350,11 +171,6 @@ def run(made: BoostedAscent, stream: Sequence[Any]) -> tuple[float, Floats]:
         own, total = own + float(slope @ decision.point), total + slope
         made.observe(decision, objective)
     return own, total
-
-
-def against(point: Floats) -> Quadratic:
-    """Whoever comes wants what is played less of."""
-    return linear([1.0, 0.0] if point[0] <= point[1] else [0.0, 1.0])
 
 
 STREAMS: dict[str, list[Any]] = {
@@ -475,7 +291,7 @@ def test_the_best_size_of_a_batch() -> None:
 @pytest.mark.parametrize("cost", COUNTED)
 def test_the_planned_noise_is_the_noise(cost: str) -> None:
     noise, budget = COUNTED[cost]
-    made = learner(n=10_000, noise=noise, ledger=Ledger(budget), gradient_bound=0.4, releases=1)
+    made = boosted(n=10_000, noise=noise, ledger=Ledger(budget), gradient_bound=0.4, releases=1)
     planned = math.sqrt(made.plan.square / 10_000)
     # Discrete noise has no more than the deviation it is named for; rounding adds half a tick to what is drawn.
     rounding = 0.5 * 0.4 / GRADIENT_TICKS if cost == "rounded" else 0.0
@@ -486,189 +302,11 @@ def test_the_planned_noise_is_the_noise(cost: str) -> None:
     assert abs(squares.mean() - 1) <= error < 1 - 1 / math.sqrt(2)  # so is a variance that is off by sqrt(2)
 
 
-# The rounds.
-
-
-@pytest.mark.parametrize("how", KINDS, ids=str)
-def test_replay_is_the_loop(how: dict[str, Any]) -> None:
-    quick, slow = learner(**how), learner(**how)
-    points = quick.replay(users())
-    for t, user in enumerate(users()):
-        decision = slow.choose()
-        assert decision.round == t
-        np.testing.assert_array_equal(decision.point, points[t])
-        assert slow.domain.contains(decision.point)
-        slow.observe(decision, user)
-    assert quick.snapshot() == slow.snapshot()
-    first = slow.plan.schedule.ends[0]
-    other = learner(**how).replay(
-        users(seed=9)
-    )  # users are listened to, but not before anything was released
-    np.testing.assert_array_equal(points[:first], other[:first])
-    assert not np.array_equal(points, other)
-
-
-@pytest.mark.parametrize("how", KINDS, ids=str)
-def test_an_answer_counts_once_and_until_its_batch_closes(how: dict[str, Any]) -> None:
-    made = learner(**how)
-    size, user = made.plan.schedule.ends[0], users()[0]
-    decisions = [made.choose() for _ in range(size)]
-    quiet = made.snapshot()
-    made.observe(decisions[0], user)
-    answered = made.snapshot()
-    assert answered != quiet
-    made.observe(decisions[0], users(seed=5)[0])  # the second answer
-    assert made.snapshot() == answered
-    made.choose()  # closes the batch
-    closed = made.snapshot()
-    for delay in decisions:
-        made.observe(delay, user)
-    assert made.snapshot() == closed
-
-
 def test_users_are_asked_where_their_own_coin_says_however_late() -> None:
-    made, asked = learner(noise="gaussian", releases=1), []
+    made, asked = boosted(noise="gaussian", releases=1), []
     decisions = [made.choose() for _ in range(5)]
     for decision in reversed(decisions):
         made.observe(decision, Says(lambda points: asked.append(points.copy())))
     words = SeededSource(1).public(5)
     parts = [part_of_the_way(int(word)) for word in words]
     np.testing.assert_array_equal(np.vstack(asked[::-1]), np.outer(parts, decisions[0].point))
-
-
-@pytest.mark.parametrize("how", KINDS, ids=str)
-def test_nonsense_counts_as_nothing(how: dict[str, Any]) -> None:
-    def raising(points: Floats) -> Any:
-        raise RuntimeError("no")
-
-    def meddling(points: Floats) -> Floats:
-        points += 1.0
-        return -points
-
-    nothing: list[Callable[[Floats], Any]] = [
-        lambda points: np.zeros(points.shape),
-        raising,
-        meddling,
-        lambda points: None,
-        lambda points: "abc",
-        lambda points: points[:, :1],
-        lambda points: np.full(points.shape, np.nan),
-        lambda points: np.full(points.shape, -np.inf),
-    ]
-    ends = []
-    for say in nothing:
-        made = learner(**how)
-        for t, user in enumerate(users()):
-            made.observe(made.choose(), Says(say) if t % 3 == 0 else user)
-        ends.append(made._vertices)
-    assert all(np.array_equal(end, ends[0]) for end in ends)
-    assert not np.array_equal(ends[0], learner(**how)._vertices)  # the others were heard
-
-
-@pytest.mark.parametrize("how", KINDS, ids=str)
-def test_what_is_refused(how: dict[str, Any]) -> None:
-    made = learner(rounds=10, **(how | ({"releases": 3} if "releases" in how else {})))
-    made.replay(users(8))
-    before = made.snapshot()
-    with pytest.raises(InvalidInput, match="made for 10 rounds"):
-        made.replay(users(3))
-    assert made.snapshot() == before
-    decision = made.choose()
-    before = made.snapshot()
-    with pytest.raises(InvalidInput, match="never chosen"):
-        made.observe(PointDecision(99, decision.point), users()[0])
-    with pytest.raises(InvalidInput, match="another point"):
-        made.observe(PointDecision(decision.round, decision.point + 0.1), users()[0])
-    with pytest.raises(WrongFeedback, match="gradients"):
-        made.observe(decision, 0.5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="read-only"):
-        decision.point[0] = 1.0
-    assert made.snapshot() == before
-    made.choose()
-    with pytest.raises(InvalidInput, match="made for 10 rounds"):
-        made.choose()
-
-
-@pytest.mark.parametrize("how", KINDS, ids=str)
-def test_a_restored_learner_goes_on_in_the_same_way(how: dict[str, Any]) -> None:
-    made, other = learner(**how), learner(seed=8, **how)
-    made.replay(users()[:33])
-    decision = made.choose()
-    saved = made.snapshot()
-    other.restore(saved)
-    assert other.snapshot() == saved
-    for each in (made, other):  # the coin of an open round is kept
-        each.observe(decision, users()[33])
-    assert other.snapshot() == made.snapshot() != saved
-    for bad in (b"", b"abc", learner(n=4, **how).snapshot(), learner(rounds=61, **how).snapshot()):
-        with pytest.raises(InvalidInput):
-            made.restore(bad)
-
-
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
-def test_with_the_same_ledger_nothing_is_drawn_again(noise: Any, tmp_path: Path) -> None:
-    """A crash after the snapshot: what was published since is published again, word for word."""
-
-    def made(ledger: Ledger) -> BoostedAscent:
-        domain, how = CappedSimplex(3, 1.5), {"gradient_bound": 1.0, "epsilon": 2.0}
-        return BoostedAscent(domain, 20, noise=noise, releases=4, ledger=ledger, rng=SystemSource(), **how)  # type: ignore[arg-type]
-
-    path = tmp_path / "people.ledger"
-    budget = Budget(2.0, 1e-6) if noise == "gaussian" else Budget(2.0, 0.0, accountant="pure")
-    with Ledger.open(path, budget) as ledger:
-        first = made(ledger)
-        first.replay(users(6))
-        saved = first.snapshot()
-        points = first.replay(users(20)[6:16])
-    with Ledger.open(path, budget) as ledger:
-        second = made(ledger)
-        second.restore(saved)
-        np.testing.assert_array_equal(second.replay(users(20)[6:16]), points)
-        assert len(ledger.charges) == 1
-        second.replay(users(4))
-        assert len(ledger.drawn) == 4
-    fresh = made(Ledger(budget))
-    fresh.restore(saved)
-    assert np.abs(fresh.replay(users(20)[6:16])[-1] - points[-1]).max() > 0
-
-
-@pytest.mark.parametrize(
-    ("how", "said"),
-    [
-        ({"noise": "gamma"}, "noise must be one of"),
-        ({"releases": 3}, "Without noise"),
-        ({"noise": "gaussian", "releases": 60}, "releases must be"),
-        ({"noise": "gaussian", "delta": 0.0}, "delta"),
-        ({"noise": "gaussian", "epsilon": -1.0}, "epsilon"),
-        ({"noise": "laplace", "epsilon": 1e-30}, "scale"),
-        ({"gradient_bound": np.nan}, "gradient_bound"),
-        ({"rounds": 1}, "at least 2"),
-    ],
-)
-def test_the_door(how: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
-        learner(**how)
-    with pytest.raises(InvalidInput, match="Domain"):
-        BoostedAscent([1.0], 5, gradient_bound=1.0)  # type: ignore[arg-type]
-
-
-def test_it_is_not_copied_and_threads_take_turns() -> None:
-    made = learner(noise="gaussian")
-    assert "gaussian noise, 0 of 60" in repr(made)
-    assert made.parameters == {"releases": made.plan.releases, "eta": made.plan.rate}
-    for copied in (copy.deepcopy, pickle.dumps):
-        with pytest.raises(InvalidInput, match="not copied"):
-            copied(made)
-    seen: list[int] = []
-
-    def work() -> None:
-        with contextlib.suppress(InvalidInput):
-            while True:
-                seen.append(made.choose().round)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(seen) == list(range(60))

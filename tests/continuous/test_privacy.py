@@ -1,6 +1,6 @@
 """What one user can change in everything that is published, by brute force over hostile answers.
 
-Two runs with the same coins differ in one user. Everybody else is linear, so their gradients do not depend on points,
+Two runs with the same randomness differ in one user. All others are linear, so their gradients do not depend on points,
 and whatever differs in what was published, noise being the same, is that user's shift. The shifts of all releases
 together are the cost, and must be what was charged: never more, and for the worst pair nearly all of it.
 """
@@ -9,129 +9,110 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from diminuendo.continuous import CappedSimplex, MetaFrankWolfe, Quadratic
-from diminuendo.continuous.frank_wolfe_plan import FrankWolfePlan, Spec, gamma_noise
+from diminuendo.continuous import BoostedAscent, CappedSimplex, MetaFrankWolfe
+from diminuendo.continuous.frank_wolfe_plan import GRADIENT_TICKS, FrankWolfePlan, Spec, gamma_noise
 from diminuendo.continuous.gradient_sums import GammaSums, clipped
 from diminuendo.privacy import Budget, Ledger
-from diminuendo.privacy.events import Gaussian, Laplace
+from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace
 from diminuendo.randomness import SecretRandomness, SeededSource
 from diminuendo.sums import equal
 from diminuendo.types import Floats
+from tests.continuous.players import Says, linear
 from tests.kit.statistics import ALPHA
 
-N, COPIES, ROUNDS, RELEASES, SLOPE = 3, 4, 32, 15, 0.7
+N, COPIES, ROUNDS, RELEASES, SLOPE = 4, 4, 32, 15, 0.7
+ZCDP, PURE = Budget(1.0, 1e-6), Budget(1.0, 0.0, accountant="pure")
+WAYS: dict[str, tuple[type[Any], str, Budget]] = {
+    "boosted, zcdp": (BoostedAscent, "gaussian", ZCDP),
+    "boosted, rounded": (BoostedAscent, "gaussian", Budget(1.0, 1e-6, accountant="continuous-gaussian")),
+    "boosted, pure": (BoostedAscent, "laplace", PURE),
+    "copies, zcdp": (MetaFrankWolfe, "gaussian", ZCDP),
+    "copies, pure": (MetaFrankWolfe, "gamma", PURE),
+}
 
 
-class Says:
-    """A user whose gradients are whatever a function says."""
-
-    n, gradient_bound, smoothness = N, 1.0, 1.0
-
-    def __init__(self, say: Callable[[Floats], Any]) -> None:
-        self._say = say
-
-    def value(self, point: Any) -> float:
-        return 0.0
-
-    def gradients(self, points: Floats) -> Any:
-        return self._say(points)
-
-
-def fixed(rows: Floats) -> Says:
-    return Says(lambda points: rows)
-
-
-def hostile() -> list[Says]:
-    rng = np.random.default_rng(0)
-    shape = COPIES, N
-    said = [
-        np.zeros(shape),
-        np.full(shape, 1e300),
-        np.full(shape, np.inf),
-        np.full(shape, np.nan),
-        -np.ones(shape),
-    ]
-    for entry in range(N):
-        said.append(np.tile(9 * np.eye(N)[entry], (COPIES, 1)))  # everything on one entry, too long
-        said.append(np.where(np.eye(N)[entry] > 0, SLOPE, np.nan) * np.ones(shape))
+def hostile(copies: int) -> list[Says]:
+    rng, shape = np.random.default_rng(0), (copies, N)
+    said: list[Floats] = [np.full(shape, number) for number in (0.0, 1e300, np.inf, np.nan, -1.0)]
+    for entry in np.eye(N) > 0:
+        said.append(np.tile(9.0 * entry, (copies, 1)))  # everything on one entry, too long
+        said.append(np.where(entry, SLOPE, np.nan) * np.ones(shape))
+    for big, small in ((SLOPE, np.nan), (1e6, 0.0), (np.inf, -np.inf)):
+        said += [np.where(np.arange(N) % 2 == half, big, small) * np.ones(shape) for half in (0, 1)]
     one_copy = np.zeros(shape)
     one_copy[0] = 1e6
     said += [one_copy, rng.exponential(1.0, shape), rng.exponential(0.1, shape), rng.normal(0, 9, shape)]
-    return [fixed(rows) for rows in said] + [Says(lambda points: 5 * points), Says(lambda points: None)]
+    fixed = [Says(lambda points, rows=rows: rows) for rows in said]  # type: ignore[misc]
+    return [*fixed, Says(lambda points: 5 * points), Says(lambda points: None)]
 
 
-ORDINARY = Quadratic([0.2, 0.3, 0.1], np.zeros((N, N)))
-
-
-def published(noise: Any, who: Says | None, at: int) -> tuple[MetaFrankWolfe, list[Any]]:
+def published(how: str, who: Says | None, at: int) -> tuple[Any, list[Any]]:
     """Everything that was kept as released, in order."""
-    ledger = Ledger(Budget(1.0, 1e-6) if noise == "gaussian" else Budget(1.0, 0.0, accountant="pure"))
-    made = MetaFrankWolfe(
-        CappedSimplex(N, 1.0),
-        ROUNDS,
-        gradient_bound=SLOPE,
-        smoothness=0.5,
-        noise=noise,
-        copies=COPIES,
-        releases=RELEASES,
-        ledger=ledger,
-        rng=SeededSource(3),
-    )
+    kind, noise, budget = WAYS[how]
+    ledger, ordinary = Ledger(budget), linear([0.2, 0.3, 0.1, 0.2])
+    more: dict[str, Any] = {"smoothness": 0.5, "copies": COPIES} if kind is MetaFrankWolfe else {}
+    more |= {"gradient_bound": SLOPE, "noise": noise, "releases": RELEASES}
+    made = kind(CappedSimplex(N, 1.0), ROUNDS, ledger=ledger, rng=SeededSource(3), **more)
     for t in range(ROUNDS):
         decision = made.choose()
-        if t != at:
-            made.observe(decision, ORDINARY)
-        elif who is not None:
-            made.observe(decision, who)
+        answer = who if t == at else ordinary
+        if answer is not None:
+            made.observe(decision, answer)
     kept = [ledger._kept.once(drawn.name, lambda: np.zeros(0, dtype=np.int64)) for drawn in ledger.drawn]
     assert len(kept) == RELEASES
     return made, kept
 
 
-def costs(noise: Any, at: int) -> tuple[float, float]:
+def costs(how: str, at: int) -> tuple[float, float]:
     """The largest cost of a pair of hostile users, and what was charged for."""
-    runs = [published(noise, who, at) for who in (None, *hostile())]
-    made = runs[0][0]
-    worst = 0.0
+    kind, noise, _ = WAYS[how]
+    runs = [published(how, who, at) for who in (None, *hostile(COPIES if kind is MetaFrankWolfe else 1))]
+    sums, worst, moved = runs[0][0]._sums, 0.0, set[int]()
     for (_, one), (_, other) in itertools.combinations(runs, 2):
-        if noise == "gaussian":
-            sigma = made._sums._sum.scale  # type: ignore[attr-defined]
-            shifts = [float(((a - b).astype(float) ** 2).sum()) for a, b in zip(one, other, strict=True)]
-            worst = max(worst, sum(shifts) / (2 * sigma**2))
-        else:
-            scale = made._sums._tree.scale  # type: ignore[attr-defined]
+        if noise == "gamma":
             apart = [a.view(np.float64)[0] - b.view(np.float64)[0] for a, b in zip(one, other, strict=True)]
-            worst = max(worst, sum(float(np.linalg.norm(rows, axis=1).sum()) for rows in apart) / scale)
-    event = made.event
+            cost = sum(float(np.linalg.norm(rows, axis=1).sum()) for rows in apart) / sums._tree.scale
+        else:
+            apart = [(a - b).astype(float) for a, b in zip(one, other, strict=True)]
+            power, scale = (1, sums._sum.scale) if noise == "laplace" else (2, 2 * sums._sum.scale**2)
+            cost = sum(float((np.abs(rows) ** power).sum()) for rows in apart) / scale
+        worst = max(worst, cost)
+        moved |= {release for release, rows in enumerate(apart) if rows.any()}
+    if kind is BoostedAscent:
+        assert moved <= {at // 2}, "in the release of the user's own batch, and in no other"
+    event = runs[0][0].event
+    if isinstance(event, ContinuousGaussian):
+        return worst, event.mu**2 / 2
     assert isinstance(event, (Gaussian, Laplace))
     return worst, event.rho if isinstance(event, Gaussian) else event.epsilon
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "gamma"])
-def test_nobody_can_change_more_than_is_paid_for(noise: Any) -> None:
-    first, charged = costs(noise, at=0)
-    # The first batch is in every level, and in every release. Of 2^17 ticks, the length of four gradients, Gaussian
-    # noise is paid for one more, so that rounding cuts none: 2^-16 of a square.
-    assert charged * (1 - 2.0**-16) <= first <= charged * (1 + 1e-9)
+@pytest.mark.parametrize("how", WAYS)
+def test_nobody_can_change_more_than_is_paid_for(how: str) -> None:
+    first, charged = costs(how, at=0)
+    # Noise is paid for one tick more than the 2^16 of a gradient (2^17 of four), and entries are cut to whole ticks:
+    # at most another sqrt(2) ticks of the length, where two entries share it. Squares lose twice as much.
+    lost = 2 * (1 + math.sqrt(2)) / GRADIENT_TICKS if how.startswith("boosted") else 2.0**-16
+    assert charged * (1 - lost) <= first <= charged * (1 + 1e-9)
     for at in (5, ROUNDS - 4):
-        later, same = costs(noise, at=at)
+        later, same = costs(how, at=at)
         assert later <= same * (1 + 1e-9)
         assert same == charged
-    last, _ = costs(noise, at=ROUNDS - 1)
-    assert last == 0.0  # nothing is released after the last batch
+        if how.startswith("boosted"):
+            assert later == pytest.approx(first)
+    assert costs(how, at=ROUNDS - 1)[0] == 0.0, "nothing is released after the last batch"
 
 
 def test_padding_has_nothing_to_do_with_users() -> None:
     """Noise that is added to give every release the same law is the same whatever users say."""
-    _, one = published("gamma", hostile()[5], 0)
-    _, other = published("gamma", hostile()[7], 0)
+    _, one = published("copies, pure", hostile(COPIES)[5], 0)
+    _, other = published("copies, pure", hostile(COPIES)[7], 0)
     for a, b in zip(one, other, strict=True):
         np.testing.assert_array_equal(a.view(np.float64)[1], b.view(np.float64)[1])
 

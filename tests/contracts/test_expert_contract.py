@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from diminuendo import Learner, NoisyOr, Oracle, OrderedExperts, SeededSource, Users
+from diminuendo import Learner, NoisyOr, OrderedExperts, SeededSource, Users
 from diminuendo.errors import InvalidInput
 from diminuendo.experts import EXPERTS, Expert, Hedge
 from diminuendo.learners.base.frame import Frame
@@ -187,30 +187,6 @@ def test_hedge_experts_asked_one_by_one_draw_by_the_law_of_compiled_ones() -> No
     expected[0] = 0.0
     assert_follows(after, expected)
     assert_rejects(after, np.array([0, 1, 1, 1]) / 3)
-
-
-def test_an_expert_that_can_only_repeat_itself_takes_any_other_item() -> None:
-    learner = asked_one_by_one(5, 3, rate=50.0)
-    certain = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
-    for expert in inside(learner)._experts[:2]:
-        for _ in range(20):
-            expert.learn(certain, 0)
-    slates = np.array([learner.choose().slate for _ in range(3_000)])
-    assert (slates[:, 0] == 0).all()
-    assert_follows(slates[:, 1] - 1, np.full(4, 0.25))
-    assert_rejects(slates[:, 1] - 1, np.array([0.3, 0.25, 0.25, 0.2]))
-
-
-def test_an_objective_that_raises_has_said_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = learner_of("follower", monkeypatch)
-
-    def broken(chosen: frozenset[int]) -> float:
-        raise RuntimeError("she likes item 4")
-
-    learner.observe(learner.choose(), Oracle(broken, N_ITEMS))
-    assert not any(array.any() for expert in learner.policy.state() for array in expert)
-    learner.observe(learner.choose(), USERS[0])
-    assert any(array.any() for expert in learner.policy.state() for array in expert)
 
 
 def test_other_words_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,7 +123,7 @@ def play(made: Made, learner: Any, rounds: int = ROUNDS // 2) -> None:
     """Users come and answer, as many as half of them."""
     options = dict(made.options)
     for t in range(rounds):
-        known: dict[str, Any] = {"user": str(t)} if "max_rounds_per_user" in options else {}
+        known: dict[str, Any] = {"user_id": str(t)} if "max_rounds_per_user" in options else {}
         if "contexts" in options:
             known["context"] = {"country": "ab"[t % 2]}
         decision = learner.choose(**known)
@@ -145,12 +145,6 @@ def test_a_learner_states_no_less_than_it_charges(made: Made) -> None:
         whole = asked.counting.tally(learner.events).total
         check(before, asked, scale, whole, ledger._tally.total)
         assert learner.guarantee == before
-
-
-def test_every_private_learner_is_tried() -> None:
-    assert {made.name for made in all_private()} == {
-        name for name, entry in LEARNERS.items() if entry.private
-    }
 
 
 DOMAIN = Box([1.0, 1.0])

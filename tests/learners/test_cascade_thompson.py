@@ -10,11 +10,10 @@ import pytest
 from scipy import integrate, stats
 
 from diminuendo import NoisyOr, RandomSlates, SeededSource, Users
-from diminuendo.learners.base.replay import loop, replay
 from diminuendo.learners.cascade_thompson import CLICKED, FAILED, CascadeThompson, gamma
 from diminuendo.randomness.words import USED
 from diminuendo.streams import taste_groups
-from diminuendo.streams.clicks import MODELS, click_words_of
+from diminuendo.streams.clicks import click_words_of
 from diminuendo.types import Floats
 from tests.kit.inside import inside
 from tests.kit.statistics import assert_follows, assert_rejects
@@ -93,17 +92,6 @@ def test_whoever_clicks_has_looked_so_far_and_no_further() -> None:
             np.testing.assert_array_equal(inside(learner)._seen, expected)
     learner.choose()  # who does not answer has not said that she clicked nothing
     np.testing.assert_array_equal(inside(learner)._seen, expected)
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_replay_is_the_loop(model: str) -> None:
-    users = USERS.clicking(model, seed=3)
-    quick, slow = (CascadeThompson(12, 4, rng=SeededSource(2)) for _ in range(2))
-    slates = replay(quick, users, "click")
-    np.testing.assert_array_equal(slates, loop(slow, users, "click"))
-    np.testing.assert_array_equal(inside(quick)._seen, inside(slow)._seen)
-    other = replay(CascadeThompson(12, 4, rng=SeededSource(2)), USERS.clicking(model, seed=4), "click")
-    assert (slates != other).any(), "where users click makes a difference"
 
 
 def test_a_round_takes_one_public_word_and_no_secret_one() -> None:

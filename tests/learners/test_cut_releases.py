@@ -109,7 +109,7 @@ def said(learner: Learner, number: int, decision: Decision) -> Any:
 
 def ledger_of(learner: Learner) -> Ledger:
     policy: Any = learner.policy
-    for owner in ("_payoffs._sum", "experts", "_counts", ""):
+    for owner in ("_rewards._sum", "experts", "_counts", ""):
         result = policy
         for part in owner.split("."):
             result = getattr(result, part, None) if part else result

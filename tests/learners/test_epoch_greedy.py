@@ -417,23 +417,6 @@ def test_a_function_may_change_its_mind_and_is_cut_by_what_it_said() -> None:
     assert asking.scores().tolist() == [0, 0], "her one unit is used up"
 
 
-def test_after_a_pick_made_remote_rounds_functions_say_no_more() -> None:
-    kept = UserStore(2)
-    kept.add(Oracle(lambda s: 0.5 * len(s), 2), 0)
-    kept.add(dim.user(dim.NoisyOr(), {0: 1.0, 1: 0.5}, n_items=2), 0)
-    asking = kept.score_walk(0)
-    asking.join(1)
-    assert asking.scores()[0] == TICKS // 2
-
-
-def test_places_on_the_desk_have_their_rounds() -> None:
-    learner = EpochGreedy(4, 1, horizon=50, epsilon=1.0, feedback_window=6)
-    for t in range(20):
-        learner.choose()
-        for round_ in range(max(0, t - 6), t + 1):
-            assert learner._frame.decisions.round_at(round_ % 7) == round_
-
-
 def test_users_are_forgotten_when_their_epoch_is_over() -> None:
     users = taste_groups(100, 6, groups=2, items_per_group=3)
     learner = EpochGreedy(6, 2, horizon=100, epsilon=1.0, epoch=30, rng=SeededSource(1))

@@ -25,7 +25,6 @@ from diminuendo import (
 )
 from diminuendo.errors import NoSignal, OutOfRange
 from diminuendo.learners.base.feedback_window import FeedbackWindow
-from diminuendo.learners.base.replay import loop
 from diminuendo.learners.health import (
     BET,
     EARLY,
@@ -120,18 +119,6 @@ def test_answers_that_stop_coming_are_noticed(name: str) -> None:
     assert learner.health.state == "ok"
     with pytest.warns(NoSignal):
         learner.replay(users[len(USERS) :], delay=delay[len(USERS) :])
-
-
-@pytest.mark.parametrize("name", PUBLISHING)
-def test_the_loop_says_so_where_a_replay_does(name: str) -> None:
-    users, delay = USERS[:1500], np.full(1500, NEVER)
-    looped, replayed = (made(name, 15_000, feedback_window=0, epsilon=4.0) for _ in range(2))
-    with pytest.warns(NoSignal):
-        replayed.replay(users, delay=delay)
-    with pytest.warns(NoSignal) as caught:
-        loop(looped, users, delay=delay)
-    assert len(caught) == 1
-    assert looped.health == replayed.health
 
 
 def test_observe_says_nothing() -> None:

@@ -142,19 +142,6 @@ def test_what_is_kept_was_drawn_even_if_it_was_not_entered(tmp_path: Path) -> No
         assert rounds < again.rounds
 
 
-def test_items_that_retired_after_the_snapshot(tmp_path: Path) -> None:
-    """A release that was drawn along one chain goes on along another with what there is."""
-    with Ledger.open(tmp_path / "ledger", BUDGET) as ledger:
-        learner = OverlapGreedy(8, 3, horizon=120, epsilon=1.0, delta=1e-6, ledger=ledger)
-        snapshot = learner.snapshot()
-        first = learner.replay(USERS[:60])
-    with Ledger.open(tmp_path / "ledger") as ledger:
-        again = OverlapGreedy.restore(snapshot, ledger=ledger)
-        again.retire(set(first[-1].tolist()))
-        second = again.replay(USERS)
-        assert not np.isin(second, first[-1]).any()
-
-
 def test_an_answer_that_poses_as_a_user_is_refused_at_the_door() -> None:
     class Posing(User):
         pass
@@ -169,19 +156,6 @@ def test_an_answer_that_poses_as_a_user_is_refused_at_the_door() -> None:
         for answer in (posing, astray):
             with pytest.raises(WrongFeedback, match="User"):
                 learner.observe(learner.choose(), answer)
-
-
-@pytest.mark.parametrize("kind", PRIVATE, ids=lambda kind: kind.name)
-def test_whatever_foreign_code_raises_is_nothing_said(kind: Any) -> None:
-    def leaving(chosen: frozenset[int]) -> float:
-        if len(chosen) > 1:
-            raise RuntimeError("they like item 7")
-        return 0.5
-
-    learner = made(kind)
-    for _ in range(120):
-        assert learner.observe(learner.choose(), Oracle(leaving, 8)) is None
-    assert learner.rounds == 120, "it went on to the end, through every release"
 
 
 def test_what_is_refused_has_cost_nothing() -> None:

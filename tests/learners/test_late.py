@@ -74,11 +74,6 @@ def test_when_users_answer_makes_no_difference_before_the_deadline(name: str) ->
     np.testing.assert_array_equal(too_late, looped(name, 40, np.full(ROUNDS, NEVER)))
 
 
-@pytest.mark.parametrize("name", PRIVATE)
-def test_a_private_learner_waits_as_long_as_its_setting_says(name: str) -> None:
-    assert fresh(name, 7)[0].feedback_window.rounds == 7
-
-
 @pytest.mark.parametrize("further", [3, 4])
 def test_pure_experts_learn_from_late_answers_as_from_others(further: int) -> None:
     """A deadline of three further rounds: an answer after three changes what is known, and one after four does not."""
@@ -124,22 +119,6 @@ def test_somebody_waits(name: str) -> None:
     at_once, waiting = looped(name, None, None), looped(name, 40, None)
     assert (at_once != waiting).any()
     assert (looped(name, 0, None) == at_once).all(), "to wait until the next round is not to wait"
-
-
-@pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
-def test_a_snapshot_between_slate_and_answer(name: str) -> None:
-    """Decisions that are out stay open, and what is published later is the same."""
-    whole, feedback = fresh(name, 40)
-    cut, _ = fresh(name, 40)
-    for t in range(ROUNDS // 2):
-        for learner in (whole, cut):
-            _answered(learner, feedback, t)
-    resumed = LEARNERS[name].restore(cut.snapshot(), rng=SeededSource(99))
-    assert resumed.feedback_window == whole.feedback_window
-    assert resumed.rounds == whole.rounds
-    for t in range(ROUNDS // 2, ROUNDS):
-        _answered(resumed, feedback, t)
-    assert resumed.rounds == ROUNDS
 
 
 def _answered(learner: Learner, feedback: FeedbackKind, t: int, *, release: bool = True) -> None:
@@ -209,33 +188,6 @@ def test_an_answer_does_not_move_the_clock(name: str) -> None:
     assert public(answers=True) == public(answers=False)
 
 
-class Fails(Exception):
-    """A clock could not be read."""
-
-
-def test_a_clock_that_fails_gives_nobody_a_second_answer() -> None:
-    """The next round takes the place of one that was answered, and then does not come about."""
-    clock = Clock()
-    learner, _ = fresh("slate-totals", FeedbackWindow(seconds=50, in_flight=2, clock=clock))
-    decisions = learner._frame.decisions
-    first = learner.choose()
-    learner.observe(first, 1.0)
-    learner.choose()
-    row = decisions.rows[0].copy()
-
-    def failing() -> float:
-        raise Fails
-
-    feedback_window, decisions.feedback_window = (
-        decisions.feedback_window,
-        FeedbackWindow(seconds=50, in_flight=2, clock=failing),
-    )
-    with pytest.raises(Fails):
-        decisions.add(row, np.full(3, -1, dtype=np.int32))
-    decisions.feedback_window = feedback_window
-    assert decisions.find(first) is None
-
-
 @pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
 def test_a_snapshot_may_be_read_long_after_it_was_written(name: str) -> None:
     """By then every deadline has passed, and what was not due is."""
@@ -283,7 +235,7 @@ def test_what_feedback_window_cannot_be(feedback_window: dict[str, Any]) -> None
 
 def test_seconds_cannot_be_replayed() -> None:
     learner, _ = fresh("epoch-greedy", FeedbackWindow(seconds=3, clock=Clock()))
-    with pytest.raises(InvalidInput, match="patience in rounds"):
+    with pytest.raises(InvalidInput, match="feedback_window in rounds"):
         learner.replay(USERS)
 
 

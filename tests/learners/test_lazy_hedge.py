@@ -20,8 +20,8 @@ import pytest
 import scipy.stats
 
 import diminuendo as dim
-from diminuendo import Functions, NoisyOr, Oracle, SeededSource, Users
-from diminuendo.errors import InvalidInput, OverBudget
+from diminuendo import NoisyOr, Oracle, SeededSource, Users
+from diminuendo.errors import OverBudget
 from diminuendo.learners import LazyHedge
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
@@ -368,11 +368,6 @@ def test_the_limit_of_draws_is_a_quantile() -> None:
         assert cap == 0 or scipy.stats.binom.sf(cap - 1, count, chance) > tail
 
 
-def test_who_wants_an_impossible_budget_is_told() -> None:
-    with pytest.raises(InvalidInput, match="'pure' has delta 0"):
-        LazyHedge(5, 2, horizon=100, epsilon=1.0, delta=0.0)
-
-
 # The run.
 
 
@@ -425,17 +420,6 @@ def test_what_was_published_is_published_again_after_a_crash(tmp_path: Path) -> 
         np.testing.assert_array_equal(items._held, after[0], "as published, not drawn again")
         np.testing.assert_array_equal(items._drawn, after[1])
         assert ledger.spent() == spent
-
-
-def test_functions_say_the_same_as_rows() -> None:
-    users = taste_groups(60, 8, groups=2, items_per_group=3)
-    functions = Functions([lambda s, t=t: users[t].value(sorted(s)) for t in range(60)], 8)  # type: ignore[misc]
-    one, other = (made(8, 2, LazyPlan(8, 2, 60, 3, 0.1)) for _ in range(2))
-    dim.replay(one, users)
-    dim.replay(other, functions)
-    mine, theirs = (each.policy.experts for each in (one, other))
-    assert mine.batch == theirs.batch == 2
-    assert np.abs(mine._totals - theirs._totals).max() <= 60, "a tick for each user at most"
 
 
 def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ import pytest
 import diminuendo as dim
 from diminuendo.errors import InvalidInput, LedgerInUse, OverBudget, UnknownEvent, UnknownName
 from diminuendo.learners import LEARNERS, ROLES
-from diminuendo.learners.overlap import recipes
 from diminuendo.privacy import Budget, Ledger, Unit
 from diminuendo.streams import taste_groups
 
@@ -253,23 +252,3 @@ def test_what_cannot_be_restored() -> None:
         dim.restore(dim.make("private", FULL, ledger=Ledger(dim.budget_for("private", FULL))).snapshot())
     with pytest.raises(UnknownName, match="overlap-greedi"):
         dim.make("overlap-greedi", FULL)
-
-
-def test_no_cluster_is_joined_before_the_first_release(tmp_path: Path) -> None:
-    nowhere = "ray://nowhere:1"
-    budget = dim.budget_for("private", FULL, engine=nowhere)
-    learner = dim.make("private", FULL, engine=nowhere, ledger=tmp_path / "people.ledger")
-    assert learner.ledger is not None
-    assert learner.ledger.budget == budget
-    learner.ledger.close()
-
-
-def test_memory_that_runs_out_is_no_fault_of_the_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
-    snapshot = dim.make("private", FULL, rng=dim.SeededSource(1)).snapshot()
-
-    def failing(*_: Any, **__: Any) -> Any:
-        raise MemoryError
-
-    monkeypatch.setattr(recipes, "Frame", failing)
-    with pytest.raises(MemoryError):
-        dim.restore(snapshot)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo import NoisyOr, Oracle, OrderedExperts, SeededSource, Users
+from diminuendo import NoisyOr, OrderedExperts, SeededSource, Users
 from diminuendo.learners.hedge.full import ATTEMPTS
 from diminuendo.randomness.score_classes import probabilities
 from diminuendo.randomness.ticks import TICKS
@@ -68,21 +68,6 @@ def test_an_expert_that_can_only_repeat_itself_takes_any_other_item() -> None:
     assert (slates[:, 0] == 0).all()
     assert_follows(slates[:, 1] - 1, np.full(4, 0.25))
     assert_rejects(slates[:, 1] - 1, np.array([0.3, 0.25, 0.25, 0.2]))
-
-
-def test_a_function_teaches_what_a_table_teaches() -> None:
-    family, n_items, matrices = next(specimens("noisy-or"))
-    users = Users(family, tuple(np.asarray(matrix) for matrix in matrices), n_items)
-    by_table, by_function = (OrderedExperts(n_items, 3, rng=SeededSource(5)) for _ in range(2))
-    for t in range(len(users)):
-        decision = by_table.choose()
-        assert by_function.choose() == decision
-        by_table.observe(decision, users[t])
-        by_function.observe(decision, Oracle(lambda s, t=t: users[t].value(sorted(s)), n_items))  # type: ignore[misc]
-    difference = inside(by_table)._experts.classes.totals - inside(by_function)._experts.classes.totals
-    assert np.abs(difference).max() <= len(
-        users
-    )  # a tick per user: gains and differences of values round differently
 
 
 def test_answers_out_of_order_teach_the_same() -> None:

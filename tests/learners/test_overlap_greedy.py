@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import diminuendo as dim
-from diminuendo import Functions, Oracle, SeededSource, Setting, Users
-from diminuendo.errors import InvalidInput, LedgerInUse, OverBudget
+from diminuendo import Oracle, SeededSource, Setting, Users
+from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.overlap import global_slate
 from diminuendo.learners.overlap.drift import DriftTest
@@ -243,12 +243,6 @@ def test_a_release_is_one_chain_with_its_rest(slots: int) -> None:
     ]
 
 
-def test_a_ledger_too_small_refuses() -> None:
-    small = Ledger(Budget(0.1, 1e-6, accountant="continuous-gaussian"))
-    with pytest.raises((OverBudget, LedgerInUse)):
-        OverlapGreedy(12, 3, horizon=600, epsilon=1.0, delta=1e-6, ledger=small).replay(taste_groups(600, 12))
-
-
 def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = OverlapGreedy(8, 2, horizon=100, epsilon=1.0, delta=1e-6, rng=SeededSource(1))
     users, stored = taste_groups(100, 8, groups=2, items_per_group=3), memory_of(learner)._values
@@ -344,26 +338,6 @@ def test_who_came_before_the_change_is_forgotten_and_not_divided_by(monkeypatch:
     (shares,), _ = shown_of(learner).picker.worth.get([0])
     # The batch in which tastes changed holds some of before; all others want item 3 by half.
     assert 0.45 < shares[3] < 0.501
-
-
-@pytest.mark.slow
-def test_functions_are_learned_from_too() -> None:
-    users = taste_groups(400, 8, groups=2, items_per_group=3, seed=2)
-    functions = Functions([lambda s, t=t: users[t].value(sorted(s)) for t in range(400)], 8)  # type: ignore[misc]
-    learner = OverlapGreedy(8, 2, horizon=400, epsilon=1e6, delta=1e-6, rng=SeededSource(1))
-    slates = dim.replay(learner, functions)
-    assert functions.values(slates)[200:].mean() > 0.9 * dim.greedy(users[200:], 2).value
-
-
-def test_someone_who_raises_has_said_nothing() -> None:
-    def broken(chosen: frozenset[int]) -> float:
-        raise RuntimeError("she likes item 7")
-
-    learner = OverlapGreedy(8, 2, horizon=40, epsilon=1.0, delta=1e-6, rng=SeededSource(1))
-    for _ in range(40):
-        learner.observe(learner.choose(), Oracle(broken, 8))
-    assert len(memory_of(learner)) == 0
-    assert math.isfinite(learner.guarantee.epsilon)
 
 
 def test_doors(tmp_path: Path) -> None:

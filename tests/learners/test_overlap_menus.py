@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from diminuendo import SeededSource
-from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Menu, OneSlate, RandomFromLists, RandomSlates
-from diminuendo.learners.base.rules.lists import Lists
 from diminuendo.learners.overlap.policy import REWARDS, WISHES
 from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.privacy.events import Composed
@@ -97,27 +95,6 @@ def test_a_learner_that_goes_on_from_a_snapshot_has_the_menu_of_its_items() -> N
     np.testing.assert_array_equal(menu.lists.items, now.lists.items)
     assert 0 in menu.lists.items.tolist()
     assert 1 not in menu.lists.items.tolist()
-
-
-def test_lists_that_do_not_fit_are_refused() -> None:
-    good: dict[str, Any] = {"n_items": 4, "slots": 2, "first": 0, "end": 9, "words": 0}
-    starts, items = np.array([0, 2, 3]), np.array([0, 1, 3], dtype=np.int32)
-    RandomFromLists(**good, lists=Lists(starts, items))
-    wrong: dict[str, Any]
-    for wrong in (
-        {"starts": starts[:2]},
-        {"starts": np.array([0, 4, 3])},
-        {"starts": np.array([0, 2, 9])},
-        {"starts": np.array([-1, 2, 3])},
-        {"items": np.array([0, 1, 4], dtype=np.int32)},
-        {"pinned": np.array([0], dtype=np.int32)},
-        {"pinned": np.array([0, 4], dtype=np.int32)},
-        {"most": np.array([1])},
-        {"inside": np.zeros(4, dtype=np.int64), "parents": np.array([0]), "most": np.array([1])},
-        {"inside": np.array([0, 0, 1, 0]), "parents": np.array([-1]), "most": np.array([1])},
-    ):
-        with pytest.raises(InvalidInput, match="altered"):
-            RandomFromLists(**good, lists=Lists(**{"starts": starts, "items": items} | wrong))
 
 
 # What it costs.

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
-from scipy import stats
 from scipy.special import softmax
 
 from diminuendo import OrderedExperts, SeededSource, Users
@@ -46,25 +45,6 @@ def compiled_slates(users: Users, seed: int) -> Items:
 
 
 # Whole runs: mean rewards of independent runs of either, compared by ranks.
-
-
-def rank_test(users: Users, rule: RateRule) -> float:
-    """The p-value of Mann and Whitney's test that both earn alike (normal approximation)."""
-    ours = [users.values(compiled_slates(users, seed)).mean() for seed in range(500)]
-    told = rows(users)
-    plain = [
-        PlainHedge(N_ITEMS, SLOTS, rule).replay(told, np.random.default_rng(seed)).mean()
-        for seed in range(40)
-    ]
-    return float(stats.mannwhitneyu(ours, plain).pvalue)
-
-
-def test_runs_earn_alike(users: Users) -> None:
-    assert rank_test(users, adaptive_rate) > FALSE_ALARM
-
-
-def test_runs_at_twice_the_rate_are_told_apart(users: Users) -> None:
-    assert rank_test(users, doubled_rate) < FALSE_ALARM
 
 
 # Draw by draw: the reference watches the compiled learner and says beforehand how likely each outcome is.

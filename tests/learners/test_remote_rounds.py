@@ -335,7 +335,7 @@ def test_who_is_erased_is_in_no_later_release(name: str) -> None:
         result.append(published(learner))
         # The sum of rewards also counts how often somebody added to it.
         held.append(
-            {part: array for part, array in kept.items() if part not in ("extra.payoffs", "extra.added")}
+            {part: array for part, array in kept.items() if part not in ("extra.rewards", "extra.added")}
         )
     assert result[0] == result[1] != {}
     assert held[0].keys() == held[1].keys()

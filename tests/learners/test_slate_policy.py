@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -304,26 +303,6 @@ def test_answers_of_before_a_crash_come_too_late(name: str, tmp_path: Path) -> N
         for new in after:
             again.observe(new, 1)
         assert counts_of(again)._lots[0].any(), "theirs count"
-
-
-@pytest.mark.parametrize("name", LEARNING)
-def test_ctrl_c_between_a_round_and_its_decision_is_the_end_until_a_snapshot_is_restored(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    learner = LEARNING[name](6, 2, horizon=300, epsilon=1.0, rng=SeededSource(3), feedback_window=4)
-    learner.choose()
-    add = learner._frame.decisions.add
-
-    def interrupted(*args: Any) -> Decision:
-        signal.raise_signal(signal.SIGINT)
-        return add(*args)
-
-    monkeypatch.setattr(learner._frame.decisions, "add", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        learner.choose()
-    monkeypatch.undo()
-    with pytest.raises(InvalidInput, match="restore"):
-        learner.choose()
 
 
 def told(learner: Learner, number: int) -> list[float | None]:

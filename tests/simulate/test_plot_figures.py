@@ -79,10 +79,6 @@ def test_the_price_of_privacy() -> None:
     np.testing.assert_allclose(level, rewards(simulation, "nonprivate", None).mean() / greedy)
     said = {text.get_text() for text in axes.texts}
     assert said == {*simulation.by_learner(), "greedy in hindsight"}
-    alone = price_figure(tiny()).axes[0]
-    assert [label.get_text() for label in alone.get_yticklabels()] == ["fi-dp"], (
-        "one budget: a row per learner"
-    )
 
 
 def test_bars_are_as_long_as_the_charges() -> None:

@@ -50,12 +50,12 @@ def test_a_cluster_makes_the_same_rows_although_a_worker_is_killed(tmp_path: Pat
         text=True,
         env=os.environ | {"RAY_TMPDIR": "/tmp"},
     )
-    until(lambda: len(list((out / "rows").glob("*.parquet"))) > 2 or driver.poll() is not None)
+    until(lambda: len(list((out / "rows").glob("*.json"))) > 2 or driver.poll() is not None)
     started = children(driver.pid)
     until(lambda: bool(workers(driver.pid)) or driver.poll() is not None)
     targets = workers(driver.pid)
     os.kill(targets[0], signal.SIGKILL)
-    finished = len(list((out / "rows").glob("*.parquet")))
+    finished = len(list((out / "rows").glob("*.json")))
     _, said = driver.communicate(timeout=120)
     assert driver.returncode == 0, said
     assert 2 < finished < 60, "killed in the middle, or this shows nothing"

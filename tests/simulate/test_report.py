@@ -213,7 +213,7 @@ def test_several_simulations_have_contents(tmp_path: Path) -> None:
     assert read.tags.count("h1") == 1
     assert "Afterwards the slot of the first click came back" in read.words
     assert "one question to each user" in "".join(pictures(read))
-    assert len(read.all("img", "src")) == 4 + 6, "random asks nobody, and its slates teach nothing"
+    assert len(read.all("img", "src")) == 3 + 5, "random makes no queries, and its slates teach nothing"
 
 
 def test_there_must_be_something_to_report(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_learners_that_do_not_take_contexts_are_not_given_any() -> None:
 
 def test_names_that_need_contexts_are_refused_without_them() -> None:
     plain = crowd().with_columns([])
-    with pytest.raises(InvalidInput, match="private-separate is for users of whom something is known"):
+    with pytest.raises(InvalidInput, match="private-separate is for users with contexts"):
         simulate(plain, slots=2, learners="private-separate")
     with pytest.raises(InvalidInput, match="would not hide private contexts"):
         simulate(crowd(private=True), slots=2, learners="private-separate")

@@ -19,7 +19,7 @@ from diminuendo.streams import contexts as module
 from diminuendo.streams import taste_groups
 from diminuendo.streams.contexts import UNKNOWN, Contexts, listed
 
-MAX_ROUNDS_PER_USER = """user,item,value,country,time,device
+VISITS = """user,item,value,country,time,device
 ada,tea,1,DE,2024-05-01 17:30:00,phone
 bob,tea,1,,2024-05-02 07:05:00,
 ada,soap,1,DE,2024-05-01 23:59:59,desk
@@ -36,14 +36,14 @@ def said(users: dim.Users) -> list[dict[str, str]]:
     return [users.contexts.said(kind) for kind in users.types.tolist()]
 
 
-def max_rounds_per_user(folder: Path, **how: Any) -> dim.Users:
-    (folder / "visits.csv").write_text(MAX_ROUNDS_PER_USER)
+def visits(folder: Path, **how: Any) -> dim.Users:
+    (folder / "visits.csv").write_text(VISITS)
     return dim.read(folder / "visits.csv", round="user", **how)
 
 
 @pytest.mark.filterwarnings("ignore:.*rows that differ")
 def test_columns_of_ratings_and_parts_of_a_time(tmp_path: Path) -> None:
-    users = max_rounds_per_user(tmp_path, context="country, time:hour,time:weekday")
+    users = visits(tmp_path, context="country, time:hour,time:weekday")
     assert users.contexts is not None
     assert not users.contexts.private
     assert [column.name for column in users.contexts.columns] == ["country", "time:hour", "time:weekday"]
@@ -52,16 +52,16 @@ def test_columns_of_ratings_and_parts_of_a_time(tmp_path: Path) -> None:
         {"country": "other", "time:hour": "7", "time:weekday": "Thursday"},
         {"country": "FR"},
     ]
-    plain = max_rounds_per_user(tmp_path)
+    plain = visits(tmp_path)
     assert plain.contexts is None
     assert np.array_equal(users.matrices[0].toarray(), plain.matrices[0].toarray()), "the same users"
-    hidden = max_rounds_per_user(tmp_path, context=["country"], private_context=True)
+    hidden = visits(tmp_path, context=["country"], private_context=True)
     assert hidden.contexts == Contexts(country=["DE", "FR", "other"], private=True)
 
 
 def test_rows_that_differ_are_counted_and_the_first_counts(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"1 of 3 users have rows that differ in device; the first row"):
-        users = max_rounds_per_user(tmp_path, context="device")
+        users = visits(tmp_path, context="device")
     assert said(users) == [{"device": "phone"}, {}, {"device": "desk"}]
 
 
@@ -95,13 +95,13 @@ REFUSED = {
 @pytest.mark.parametrize("context", REFUSED)
 def test_contexts_that_are_not_there_are_refused(context: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=REFUSED[context]) as refused:
-        max_rounds_per_user(tmp_path, context=context)
+        visits(tmp_path, context=context)
     assert "DE" not in str(refused.value), "values of users are not repeated"
 
 
 def test_a_column_that_is_always_missing_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("user,item,value,age\na,x,1,\nb,y,1,\n")
-    with pytest.raises(InvalidInput, match="age is missing for everybody"):
+    with pytest.raises(InvalidInput, match="age is missing for all users"):
         dim.read(tmp_path / "rows.csv", context="age")
 
 

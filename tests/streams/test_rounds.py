@@ -197,15 +197,15 @@ def test_contexts_are_those_of_the_round() -> None:
     minutes=st.integers(1, 300),
 )
 def test_sessions_and_days_against_a_loop(rows: list[tuple[int, int]], minutes: int) -> None:
-    max_rounds_per_user: dict[int, tuple[int, int]] = {}
+    latest: dict[int, tuple[int, int]] = {}
     expected, firsts = dict[int, list[str]](), list[int]()
     for row in sorted(range(len(rows)), key=lambda row: rows[row][1]):
         who, minute = rows[row]
-        last, number = max_rounds_per_user.get(who, (-(10**9), -1))
+        last, number = latest.get(who, (-(10**9), -1))
         if minute - last > minutes:
             number = len(firsts)
             firsts.append(minute)
-        max_rounds_per_user[who] = minute, number
+        latest[who] = minute, number
         expected.setdefault(number, []).append(str(row))
     start = 1_714_521_600  # midnight; the number of a row is its item
     table = {

@@ -319,9 +319,9 @@ def test_a_quotation_mark_that_is_not_closed(tmp_path: Path) -> None:
         InvalidInput, match=r"orders\.csv cannot be read .* perhaps a quotation mark is not closed"
     ):
         read(tmp_path, "user,sku\nc,z\n" + 'a,"x\n' + "b,y\n" * 1_000_000)
-    remote_rounds = read(tmp_path, 'user,sku,name\na,x,"5 inch\nb,y,\nc,z,7 inch"\nd,x,\n')
-    assert len(remote_rounds) == 2
-    assert "Of its lines 2 are empty, or end within quotation marks." in str(remote_rounds.was_read)
+    inside = read(tmp_path, 'user,sku,name\na,x,"5 inch\nb,y,\nc,z,7 inch"\nd,x,\n')
+    assert len(inside) == 2
+    assert "Of its lines 2 are empty, or end within quotation marks." in str(inside.was_read)
     for end in ("", "\n"):
         assert "Of its lines 1 are empty" in str(read(tmp_path, "user,sku\n\na,x\nb,x" + end).was_read)
         assert "Of its lines" not in str(read(tmp_path, "user,sku\na,x\nb,x" + end).was_read)

@@ -315,7 +315,7 @@ def test_scales_are_the_least_that_pay(sensitivity: int, ticks: int, epsilon: fl
 
 def test_seeded_noise_serves_nobody(tmp_path: Path) -> None:
     counts, held = durable(tmp_path)
-    with pytest.raises(InvalidInput, match="seeded coins protect nobody"):
+    with pytest.raises(InvalidInput, match="seeded randomness protects no one"):
         published(counts, 0, secret())
     assert held.drawn == ()
     held.close()

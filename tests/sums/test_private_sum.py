@@ -301,7 +301,7 @@ def test_nothing_is_made_that_is_not_paid_for() -> None:
 
 def test_seeded_noise_is_worth_nothing_and_says_so(tmp_path: Path) -> None:
     total, held = durable(tmp_path)
-    with pytest.raises(InvalidInput, match="seeded coins protect nobody"):
+    with pytest.raises(InvalidInput, match="seeded randomness protects no one"):
         total.release(secret())
     total.release(system())
     assert held.guarantee().secure_rng

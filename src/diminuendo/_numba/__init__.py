@@ -1,7 +1,7 @@
 """How functions become compiled code: `kernel`, `allocating_kernel`, `inline` and `as_kernel`.
 
-Everything that knows numba's insides is in this package: cache.py keeps compiled code on disk. What is said
-while somebody waits for it is in _compile_progress.py, which is loaded without numba.
+Everything that knows numba's insides is in this package: cache.py keeps compiled code on disk. Messages
+while it compiles are in _compile_progress.py, which is loaded without numba.
 """
 
 from __future__ import annotations

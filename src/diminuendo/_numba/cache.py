@@ -130,15 +130,15 @@ def _or_nothing(load: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, An
 class _Listener(event.Listener):
     """Passes on when a kernel of ours is being compiled; numba says nothing where one is found on disk."""
 
-    def on_start(self, told: Any) -> None:
+    def on_start(self, message: Any) -> None:
         """A kernel, or a function in it, is not on disk."""
-        function = told.data["dispatcher"].py_func
+        function = message.data["dispatcher"].py_func
         if function.__module__.startswith("diminuendo."):
             progress.begin(function.__qualname__)
 
-    def on_end(self, told: Any) -> None:
+    def on_end(self, message: Any) -> None:
         """It is compiled, or was refused."""
-        if told.data["dispatcher"].py_func.__module__.startswith("diminuendo."):
+        if message.data["dispatcher"].py_func.__module__.startswith("diminuendo."):
             progress.end()
 
 

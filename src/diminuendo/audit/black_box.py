@@ -1,4 +1,4 @@
-"""Black box: an attacker who sees what everybody sees, and guesses in which of two worlds it was.
+"""Black box: an attacker who sees what any observer sees, and guesses in which of two worlds it was.
 
 It uses nothing but a way to start the learner again and again. First it scouts: a few runs of each pair of neighbours
 say which pair is the most promising. Many runs of that pair teach it what to look at and when to call out; then the
@@ -6,7 +6,7 @@ event is fixed. Fresh runs count how often it happens in either world, and the c
 (docs/maths/audit.md, Theorems U1 to U3). However cunning or lucky the choice was, the bound is as valid as its counts.
 
 It finds gross faults only: to tell an epsilon of 1 from 1.1 it would need a hundred thousand runs, and no number of
-runs shows what happens with a chance of delta. Whoever looks inside sees more (exact.py, pathwise.py).
+runs shows what happens with a chance of delta. Attacks with instrumented mechanisms show more (exact.py, pathwise.py).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _learner(subject: Subject, epsilon: float, delta: float) -> str:
 
 def _promise(subject: Subject, setting: Setting) -> Guarantee:
     """What is claimed; the largest claim, where public coins decide what a learner can claim."""
-    return max((subject.promise(setting, seed) for seed in range(RNG)), key=lambda found: found.epsilon)
+    return max((subject.promise(setting, seed) for seed in range(RNG)), key=lambda promise: promise.epsilon)
 
 
 def _attempt(
@@ -102,7 +102,7 @@ def _worlds(
 
     def seen(script: Script) -> View:
         view = play(subject, pair.setting, script, SeededSource(next(seeds)))
-        return view.of_others(pair.target) if pair.leaves_her_out else view
+        return view.of_others(pair.target) if pair.target_hidden else view
 
     one, other = ([seen(script) for _ in range(count)] for script in (pair.one, pair.other))
     return one, other

@@ -2,14 +2,14 @@
 
 A `Reader` turns views into columns of numbers, one row for each view:
 
-    slates      how often each slot showed each item, soon after the victim, at last, and in all; how often it showed
-                what she was shown, or asked about, herself; how often slates changed
+    slates      how often each slot showed each item, soon after the target, at last, and in all; how often it showed
+                the target's own slate or probed item; how often slates changed
     published   every number; what changed from one publication to the next; how many there were; and the number that
-                stands where her item was, in case she was asked about one
+                stands at the target's probed item, if there was one
 
-and into `words`, views cut to pieces that can be compared as a whole: everything that was shown after her, and what was
-shown next beside what she was shown. Nothing here is tuned to a learner; the classifiers find out what matters. Each
-gives a view a score: the higher, the more it looks like the one world. All are plain and quick to fit:
+and into `words`, parts of views that are compared as a whole: all that was shown after the target, and the target's
+slate with the next one. Nothing here is tuned to a learner; the classifiers find out what matters. Each gives a view a
+score: the higher, the more it looks like the one world. All are simple and quick to fit:
 
     column      one number of the view by itself
     linear      Fisher's discriminant, the best there is where numbers have noise of the Gaussian kind
@@ -32,9 +32,9 @@ from diminuendo.audit.subjects import View
 from diminuendo.types import EMPTY_SLOT, Floats
 
 SOON = 4
-"""How many rounds after the victim are looked at by themselves."""
+"""How many rounds after the target are looked at by themselves."""
 NUMBERS = 48
-"""How many of the published numbers are looked at: the first ones, in which a victim who comes first is found."""
+"""How many of the published numbers are looked at: the first ones, in which a target that comes first shows."""
 
 
 SMOOTHING = 0.5
@@ -91,18 +91,18 @@ class Reader:
     def _shown(self, views: Sequence[View]) -> Floats:
         slates = np.stack([view.slates for view in views])  # (views, rounds, slots)
         probes = np.stack([view.probes for view in views])  # (views, rounds, 2)
-        hers, asked = slates[:, self.target, :], probes[:, self.target, 1]
+        target_slates, probed_item = slates[:, self.target, :], probes[:, self.target, 1]
         later, probed = slates[:, self.target + 1 :], probes[:, self.target + 1 :, 1]
         result = []
         for rounds in (later[:, :1], later[:, -1:], later[:, :SOON], later):
             for item in (EMPTY_SLOT, *range(self.n_items)):
                 result.append((rounds == item).sum(axis=1))
-            result.append((rounds == hers[:, None, :]).sum(axis=1))
-            known = (asked != EMPTY_SLOT)[:, None, None]
-            result.append(((rounds == asked[:, None, None]) & known).sum(axis=1))
+            result.append((rounds == target_slates[:, None, :]).sum(axis=1))
+            known = (probed_item != EMPTY_SLOT)[:, None, None]
+            result.append(((rounds == probed_item[:, None, None]) & known).sum(axis=1))
         result.append((slates[:, 1:] != slates[:, :-1]).sum(axis=1))
         result.append((probed != EMPTY_SLOT).sum(axis=1)[:, None])
-        result.append((asked != EMPTY_SLOT)[:, None])
+        result.append((probed_item != EMPTY_SLOT)[:, None])
         return np.hstack(result).astype(np.float64)
 
     def _published(self, views: Sequence[View]) -> Floats:
@@ -110,13 +110,13 @@ class Reader:
         at_hers = np.zeros((len(views), len(self.sizes)))
         for row, view in enumerate(views):
             start = 0
-            asked = view.probes[self.target]
+            probe = view.probes[self.target]
             for place, (size, numbers) in enumerate(zip(self.sizes, view.published, strict=False)):
                 flat = numbers.reshape(-1)[:size].astype(np.float64)
                 table[row, start : start + len(flat)] = flat
                 start += size
-                cell = asked[0] * self.n_items + asked[1] if len(flat) > self.n_items else asked[1]
-                if asked[1] != EMPTY_SLOT and cell < len(flat):
+                cell = probe[0] * self.n_items + probe[1] if len(flat) > self.n_items else probe[1]
+                if probe[1] != EMPTY_SLOT and cell < len(flat):
                     at_hers[row, place] = flat[cell]
         starts = np.cumsum((0, *self.sizes))
         changes = [
@@ -126,8 +126,8 @@ class Reader:
             if self.sizes[earlier] == size
         ]
         count = np.array([[len(view.published)] for view in views], dtype=np.float64)
-        kept = [part[:, :NUMBERS] for part in (table, at_hers, np.hstack([*changes, count]))]
-        return np.hstack([*kept, count])
+        parts = [part[:, :NUMBERS] for part in (table, at_hers, np.hstack([*changes, count]))]
+        return np.hstack([*parts, count])
 
 
 @dataclass(frozen=True)
@@ -190,11 +190,11 @@ def _event(one: Floats, other: Floats, delta: float) -> tuple[float, bool, int, 
 def _classifiers(fitting: list[ColumnsAndWords]) -> Iterator[tuple[str, Score, bool]]:
     (one, words_one), (other, words_other) = fitting
     spread = np.vstack([one, other]).std(axis=0)
-    kept = np.flatnonzero(spread > 0)
-    if len(kept):
-        yield "linear", _linear(one, other, kept), True
-        yield "bins", _bins(one, other, kept), True
-    for column in kept:
+    varying = np.flatnonzero(spread > 0)
+    if len(varying):
+        yield "linear", _linear(one, other, varying), True
+        yield "bins", _bins(one, other, varying), True
+    for column in varying:
         yield f"column {column}", _column(int(column)), False
     for kind, (here, there) in enumerate(zip(words_one, words_other, strict=True)):
         yield f"words {kind}", _words(kind, Counter(here), Counter(there)), True
@@ -204,24 +204,24 @@ def _column(column: int) -> Score:
     return lambda columns, words: np.asarray(columns[:, column])
 
 
-def _linear(one: Floats, other: Floats, kept: np.ndarray) -> Score:
+def _linear(one: Floats, other: Floats, varying: np.ndarray) -> Score:
     """Fisher's discriminant; the covariance is drawn towards no correlation as far as views are few."""
-    pooled = np.vstack([one, other])[:, kept]
+    pooled = np.vstack([one, other])[:, varying]
     scale = pooled.std(axis=0)
-    within = np.vstack([part[:, kept] - part[:, kept].mean(axis=0) for part in (one, other)]) / scale
-    few = len(kept) / (len(kept) + len(within))
-    covariance = (1 - few) * (within.T @ within) / len(within) + few * np.eye(len(kept))
-    apart = (one[:, kept].mean(axis=0) - other[:, kept].mean(axis=0)) / scale
+    within = np.vstack([part[:, varying] - part[:, varying].mean(axis=0) for part in (one, other)]) / scale
+    few = len(varying) / (len(varying) + len(within))
+    covariance = (1 - few) * (within.T @ within) / len(within) + few * np.eye(len(varying))
+    apart = (one[:, varying].mean(axis=0) - other[:, varying].mean(axis=0)) / scale
     weights = np.linalg.lstsq(covariance, apart, rcond=None)[0] / scale
-    return lambda columns, words: np.asarray(columns[:, kept] @ weights)
+    return lambda columns, words: np.asarray(columns[:, varying] @ weights)
 
 
-def _bins(one: Floats, other: Floats, kept: np.ndarray) -> Score:
+def _bins(one: Floats, other: Floats, varying: np.ndarray) -> Score:
     """Log-ratios of how often each column falls into each of a few bins, added up."""
     pooled = np.vstack([one, other])
-    edges = [np.unique(np.quantile(pooled[:, c], np.linspace(0, 1, BINS + 1)[1:-1])) for c in kept]
+    edges = [np.unique(np.quantile(pooled[:, c], np.linspace(0, 1, BINS + 1)[1:-1])) for c in varying]
     ratios = []
-    for column, cuts in zip(kept, edges, strict=True):
+    for column, cuts in zip(varying, edges, strict=True):
         here, there = (
             np.bincount(np.searchsorted(cuts, part[:, column], side="right"), minlength=len(cuts) + 1)
             for part in (one, other)
@@ -230,7 +230,7 @@ def _bins(one: Floats, other: Floats, kept: np.ndarray) -> Score:
 
     def score(columns: Floats, words: list[list[bytes]]) -> Floats:
         total = np.zeros(len(columns))
-        for column, cuts, ratio in zip(kept, edges, ratios, strict=True):
+        for column, cuts, ratio in zip(varying, edges, ratios, strict=True):
             total += ratio[np.searchsorted(cuts, columns[:, column], side="right")]
         return total
 

@@ -2,7 +2,7 @@ r"""Exact: everything that may be seen, with its chance in both worlds, for runs
 
 A run is led through every way its secret draws may fall (taps.py), each time through the learner's own `choose` and
 `observe`; the chance of each draw is read off the scores that the learner has at that moment. Public coins are held
-fixed: whoever looks on knows them, and what is promised holds however they fall. Ways that look the same are added up.
+fixed: observers know them, and the guarantee holds for all their values. Ways that look the same are added up.
 Then epsilon is the smallest that is true of the two laws, with nothing left to chance (docs/maths/audit-paths.md,
 Theorems W1 and W2).
 
@@ -62,21 +62,21 @@ def listing(subject: Subject, setting: Setting, script: Script, seed: int, most:
         taps = Taps(led)
         view = play(subject, setting, script, SeededSource(seed), taps)
         runs += 1
-        if runs + len(waiting) > most or any(came.law not in OUTCOMES for came in taps.crossings):
+        if runs + len(waiting) > most or any(crossing.law not in OUTCOMES for crossing in taps.crossings):
             raise NotListed
         key = _seen(view)
         chance = math.exp(math.fsum(log_chance(crossing) for crossing in taps.crossings))
         chances[key] = chances.get(key, 0.0) + chance
         for place in range(len(led), len(taps.crossings)):
-            came = taps.crossings[place]
-            for out, chance in listed(came):
-                if chance > -math.inf and not np.array_equal(out, came.out):
-                    waiting.append([*taps.crossings[:place], dataclasses.replace(came, out=out)])
+            crossing = taps.crossings[place]
+            for out, chance in listed(crossing):
+                if chance > -math.inf and not np.array_equal(out, crossing.out):
+                    waiting.append([*taps.crossings[:place], dataclasses.replace(crossing, out=out)])
     return Listing(chances, runs)
 
 
 def _seen(view: View) -> bytes:
-    more = repr((view.told, view.ended)).encode()
+    more = repr((view.replies, view.ended)).encode()
     return view.slates.tobytes() + view.probes.tobytes() + view.propensities.tobytes() + more
 
 
@@ -96,7 +96,7 @@ def smallest_epsilon(one: dict[bytes, float], other: dict[bytes, float], delta: 
 
 @dataclass(frozen=True)
 class Case:
-    """One setting, one crowd, one round of the victim, and public coins."""
+    """One setting, one crowd, one round of the target, and public randomness."""
 
     setting: Setting
     crowd: str
@@ -112,13 +112,13 @@ SHAPES = {"quick": ((2, 1, 4), (2, 2, 2)), "full": ((2, 1, 4), (2, 2, 3), (3, 1,
 RNG = {"quick": 2, "full": 3}
 """How many public coins are tried for each shape, where coins say which rounds are heard."""
 LATEST_RESPONSES = 20
-"""How many are looked at for that; with most, perhaps, nothing is shown that depends on anybody."""
+"""How many seeds are tried for that; with most, perhaps, no slate depends on feedback."""
 
 
 def cases(
     subject: Subject, epsilon: float, delta: float, effort: Effort, seeds: np.random.Generator
 ) -> list[Case]:
-    """Where to look. Where only some rounds are heard, the victim has the first of them."""
+    """The cases to list. If only some rounds are probed, the target has the first of them."""
     result = []
     for n, k, rounds in SHAPES[effort.name]:
         setting = Setting(n, k, rounds, subject.feedback, epsilon, delta)
@@ -129,7 +129,7 @@ def cases(
                 probes = probed(subject, setting, seed)
                 target = int(probes.argmax())
                 if probes.any() and probes[target:].all() and k == 1:
-                    continue  # nothing that she moves is ever shown
+                    continue  # nothing that the target moves is ever shown
                 result.append(Case(setting, around, target, seed))
                 chosen += 1
                 if chosen == RNG[effort.name] or not probes.any():
@@ -138,7 +138,7 @@ def cases(
 
 
 def users(setting: Setting) -> dict[str, Said]:
-    """What a victim may say: that she wants any set of items, the first over and over, or nothing at all."""
+    """The feedback of targets: any set of items, the first item repeatedly, or no response."""
     n, feedback = setting.n_items, setting.feedback
     result: dict[str, Said] = {"says nothing": SILENT}
     for size in range(n + 1):
@@ -149,7 +149,7 @@ def users(setting: Setting) -> dict[str, Said]:
 
 
 def exact(subject: Subject, epsilon: float, delta: float, effort: Effort, seed: int) -> list[Finding]:
-    """The largest epsilon over all cases and all pairs of victims; nothing where there is too much to list."""
+    """The largest epsilon over all cases and all pairs of targets; none if there is too much to list."""
     seeds = np.random.default_rng(seed)
     worst: Finding | None = None
     runs = views = 0

@@ -35,36 +35,34 @@ class AuditShares(NamedTuple):
     violators: list[str]
 
 
-def audit_shares(found: Audit) -> AuditShares:
+def audit_shares(data: Audit) -> AuditShares:
     """How much of what is claimed each method could show."""
     return AuditShares(
-        found.faults,
-        found.epsilon,
-        found.delta,
-        found.effort,
+        data.faults,
+        data.epsilon,
+        data.delta,
+        data.effort,
         {
             subject: {
                 method: share(finding.shown, finding.claimed)
-                for method, finding in found.about(subject).items()
+                for method, finding in data.about(subject).items()
             }
-            for subject in found.subjects
+            for subject in data.subjects
         },
-        list(found.violators),
+        list(data.violators),
     )
 
 
-def plot_audit(found: AuditShares, path: Path) -> Path:
+def plot_audit(data: AuditShares, path: Path) -> Path:
     """Write a picture: one row for each learner, shares of the epsilon that it claims."""
-    rows = list(reversed(found.shares))
+    rows = list(reversed(data.shares))
     figure, axis = plt.subplots(figsize=(9, 1.6 + 0.29 * len(rows)), layout="constrained")
-    edge = 1.08 * BEYOND if found.violators else 1.2
+    edge = 1.08 * BEYOND if data.violators else 1.2
     axis.axvspan(1, edge, color=BROKEN, alpha=0.07, linewidth=0)
     axis.axvline(1, color=INK, linewidth=1.2)
     for method in METHODS:
         shares = [
-            (found.shares[row][method], place)
-            for place, row in enumerate(rows)
-            if method in found.shares[row]
+            (data.shares[row][method], place) for place, row in enumerate(rows) if method in data.shares[row]
         ]
         for far, mark, size, name in ((False, MARKS[method], 8, method), (True, ">", 11, None)):
             points = [(min(shown, BEYOND), place) for shown, place in shares if (shown > BEYOND) == far]
@@ -81,7 +79,7 @@ def plot_audit(found: AuditShares, path: Path) -> Path:
     axis.set_yticks(range(len(rows)), rows)
     for place, subject in enumerate(rows):
         axis.axhline(place, color="#eeeeee", zorder=0)
-        if subject in found.violators:
+        if subject in data.violators:
             axis.get_yticklabels()[place].set_color(BROKEN)
     axis.set(xlim=(-0.03, edge), ylim=(-0.7, len(rows) - 0.3))
     axis.set_xlabel("epsilon that can be shown / epsilon that is claimed")
@@ -89,8 +87,8 @@ def plot_audit(found: AuditShares, path: Path) -> Path:
     axis.tick_params(axis="y", length=0)
     axis.text(1.01, len(rows) - 0.45, "more than promised", color=BROKEN, fontsize=9, va="bottom")
     axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.6 / len(rows) - 0.03), ncols=3)
-    what = "Planted faults" if found.faults else "Promises"
-    title = f"{what} at epsilon {found.epsilon:g}, delta {found.delta:g} ({found.effort} audit)\n"
+    what = "Planted faults" if data.faults else "Promises"
+    title = f"{what} at epsilon {data.epsilon:g}, delta {data.delta:g} ({data.effort} audit)\n"
     axis.set_title(title, loc="left", color=INK, fontsize=12)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130, bbox_inches="tight")

@@ -1,4 +1,4 @@
-"""What is known of users before they are shown anything: their contexts, and which items they exclude."""
+"""Contexts and exclusions of the users of a world."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from diminuendo.streams.contexts import Context, Contexts
 
 EXCLUDED = 1 / 3
-"""How likely somebody in a crowd is to exclude an item."""
+"""The probability that a user excludes an item."""
 
 
 class Known(NamedTuple):
-    """Of everybody in a world, round by round; empty: nothing."""
+    """Of all users in a world, round by round; empty: none."""
 
     contexts: tuple[Context, ...] = ()
     excluded: tuple[tuple[int, ...], ...] = ()
@@ -36,10 +36,10 @@ def known_of(
     target: int,
     random: np.random.Generator,
 ) -> tuple[Known, Known]:
-    """Anything, in two worlds; of the victim something else in the other, as far as that is hers alone to know.
+    """Random contexts and exclusions in two worlds; the target's differ, as far as they are private.
 
-    `n_excludable`: of how many items users may exclude some; 0: of none. A context is hers alone where contexts are
-    private, what she excludes always is.
+    `n_excludable`: how many items users may exclude; 0: none. Contexts differ if contexts are private; exclusions
+    always differ.
     """
     one, other = list[Context](), list[Context]()
     if contexts is not None:
@@ -54,7 +54,7 @@ def known_of(
     excludes = random.random((rounds, n_excludable)) < EXCLUDED
     differs = excludes.copy()
     differs[target] ^= random.random(n_excludable) < EXCLUDED
-    differs[target, 0] = not excludes[target, 0]  # surely something else: what the first victims want
+    differs[target, 0] = not excludes[target, 0]  # certainly different: the item that the first targets want
     sets, others = (
         tuple(tuple(np.flatnonzero(row).tolist()) for row in rows) for rows in (excludes, differs)
     )

@@ -98,8 +98,8 @@ too many values to be listed."""
 
 def log_chance(crossing: Crossing, out: np.ndarray | None = None) -> float:
     """The log-chance of what came out, or of `out`, given what was covered."""
-    came = crossing.out if out is None else out
-    return LAWS[crossing.law](crossing.covered, crossing.scale, came)
+    outcome = crossing.out if out is None else out
+    return LAWS[crossing.law](crossing.covered, crossing.scale, outcome)
 
 
 def log_weight(crossing: Crossing) -> float:

@@ -1,13 +1,13 @@
 """Pathwise: what hostile users can move, along views that both worlds come to, and what that shows about epsilon.
 
 A *paired run* is one view, and how both worlds come to it. One world is run freely. The other is then made to let out
-the same at every tap (taps.py), with the same public coins. Whoever looks on sees the same twice, so the ratio of the
-chances of the two runs is what the view tells about the victim: its logarithm is the *loss*. It is infinite where the
-other world cannot come to the view: where it would draw, publish or show something else, although all that was let out
-before is the same.
+the same at every tap (taps.py), with the same public randomness. The view is the same twice, so the ratio of the
+probabilities of the two runs is what the view reveals about the target: its logarithm is the *loss*. It is infinite if
+the other world cannot come to the view: if it would draw, publish or show something else, although all that was let
+out before is the same.
 
-First two paired runs are made with each of many victims. They say what may make the worlds diverge, whether noise has
-secret words, and none that were used before, and how far sums are shifted. Then the worst victim alone is tried, on
+First, two paired runs (a pilot) are made with each of many targets. They show what may make the worlds diverge, whether
+noise uses secret words, and each once, and how far sums are shifted. Then the worst target alone is tried, on
 coins of its own: from the losses along sampled views follows a lower bound on epsilon at the promised delta, for
 
     delta(epsilon) = E max(0, 1 - exp(epsilon - loss))                      (docs/maths/audit-paths.md, Theorem W3)
@@ -67,7 +67,7 @@ RUNS = 12
 CERTAIN = 8
 """How many paired runs are made where one view is proof, and crossings are moved so that nearly every view is one."""
 CLOSE = 0.95
-"""Victims with this share of the worst are as bad, and the first of them is taken."""
+"""Targets with this share of the worst are as bad, and the first of them is taken."""
 AIM = 0.9
 """Crossings are moved for an epsilon that is this share of what their spread is worth."""
 FAR_DEVIATIONS = 20.0
@@ -156,7 +156,11 @@ def paired_run(
 
 def _without_secret_words(crossings: Sequence[Crossing], rng: SplitSource) -> int:
     handed = {word for words in rng.handed for word in words.tolist()}
-    secret = [bool(came.words) and handed.issuperset(came.words) for came in crossings if came.out.size]
+    secret = [
+        bool(crossing.words) and handed.issuperset(crossing.words)
+        for crossing in crossings
+        if crossing.out.size
+    ]
     return secret.count(False)
 
 
@@ -165,21 +169,21 @@ def _difference(seen: View, again: View, pair: Neighbours, passed: int, led: int
         return f"no more slates are shown ({seen.ended or again.ended})"
     if led < passed:
         return "less is drawn or published"
-    if pair.leaves_her_out:
+    if pair.target_hidden:
         seen, again = seen.of_others(pair.target), again.of_others(pair.target)
     if not np.array_equal(seen.slates, again.slates):
         return "other slates are shown"
     if not np.array_equal(seen.probes, again.probes):
         return "other rounds are probed"
     if not np.array_equal(seen.propensities, again.propensities, equal_nan=True):
-        return "other propensities are told"
-    told = [_told(view, pair.target) for view in (seen, again)]
-    return "" if told[0] == told[1] else "answers are answered otherwise"
+        return "other propensities are reported"
+    replies = [_replies(view, pair.target) for view in (seen, again)]
+    return "" if replies[0] == replies[1] else "answers are answered otherwise"
 
 
-def _told(view: View, target: int) -> list[tuple[int, str]]:
-    """What was said to answers, but that the victim's own was refused: that is between the learner and her."""
-    return [(to, what) for to, what in view.told if to != target or not what.startswith(RAISED)]
+def _replies(view: View, target: int) -> list[tuple[int, str]]:
+    """Replies to feedback, except that the target's own was rejected: only the target sees that."""
+    return [(to, what) for to, what in view.replies if to != target or not what.startswith(RAISED)]
 
 
 def everything_is_watched(subject: Subject, pair: Neighbours, seed: int) -> bool:
@@ -193,27 +197,27 @@ def everything_is_watched(subject: Subject, pair: Neighbours, seed: int) -> bool
 
 @dataclass(frozen=True)
 class Scout:
-    """A first paired run, and which pair of worlds it was with."""
+    """A pilot: a first paired run, and its pair of worlds."""
 
     pair: Neighbours
     promise: Guarantee
     seed: int
     turned: bool
-    found: PairedRun
+    run: PairedRun
 
     @property
     def worth(self) -> float:
         """The epsilon that it makes one expect."""
-        if self.found.diverged:
+        if self.run.diverged:
             return math.inf
         if self.promise.delta == 0:
-            return self.found.largest
-        return min(self.found.largest, _worth(self.found.spread, self.promise.delta))
+            return self.run.largest
+        return min(self.run.largest, _worth(self.run.spread, self.promise.delta))
 
     @property
     def said_something(self) -> bool:
         """Whether anything was let out that may depend on users."""
-        return self.found.crossings > 0 or bool(self.found.diverged)
+        return self.run.crossings > 0 or bool(self.run.diverged)
 
     @property
     def share(self) -> float:
@@ -222,7 +226,7 @@ class Scout:
 
 
 def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, seed: int) -> list[Finding]:
-    """What the worst of many victims shows; nothing where secrets pass where nobody watches."""
+    """The finding of the worst of many targets; none if secret randomness is used outside of all taps."""
     random = np.random.default_rng(seed)
     scouts: list[Scout] = []
     try:
@@ -241,17 +245,17 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
     close = [scout for scout in scouts if scout.share >= CLOSE * most]
     worst = min(close, key=lambda scout: scout.pair.target)  # what comes early depends on the least noise
     promise = worst.promise
-    reused = max(scout.found.with_reused_words for scout in scouts)
-    without_words = max(scout.found.without_secret_words for scout in scouts)
-    scaled = max(scout.found.scaled for scout in scouts)
+    reused = max(scout.run.with_reused_words for scout in scouts)
+    without_words = max(scout.run.without_secret_words for scout in scouts)
+    scaled = max(scout.run.scaled for scout in scouts)
     runs = RUNS * effort.paths if promise.delta > 0 else CERTAIN
     losses = _losses(subject, worst, random.integers(2**32, size=runs).tolist())
     shown, confidence = epsilon_of(losses, promise.delta)
-    seen = [scout for scout in scouts if scout.promise.delta == 0 and scout.found.loss > 0]
+    seen = [scout for scout in scouts if scout.promise.delta == 0 and scout.run.loss > 0]
     if promise.delta == 0 and seen:  # there the first paired runs are proof as well
-        told = max(seen, key=lambda scout: scout.found.loss - scout.promise.epsilon)
-        if told.found.loss - told.promise.epsilon > shown - promise.epsilon:
-            worst, promise, shown = told, told.promise, told.found.loss
+        strongest = max(seen, key=lambda scout: scout.run.loss - scout.promise.epsilon)
+        if strongest.run.loss - strongest.promise.epsilon > shown - promise.epsilon:
+            worst, promise, shown = strongest, strongest.promise, strongest.run.loss
     about = f"{worst.pair.about}, in round {worst.pair.target}"
     if reused:
         shown, confidence, about = math.inf, 1 - 2.0**-30, "secret randomness is used twice"
@@ -271,16 +275,16 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
         detail={
             "rng": worst.seed,
             "pairs": len(scouts),
-            "passages": worst.found.crossings,
-            "squared_shifts": max(scout.found.squared for scout in scouts),
-            "parted": worst.found.diverged,
+            "passages": worst.run.crossings,
+            "squared_shifts": max(scout.run.squared for scout in scouts),
+            "parted": worst.run.diverged,
             "words_used_twice": reused,
             "passages_without_secret_words": without_words,
             "passages_scaled_by_answers": scaled,
         },
         silent=promise.epsilon > 0 and not any(scout.said_something for scout in scouts),
     )
-    worth = math.inf if scaled else _worth(worst.found.squared, promise.delta)
+    worth = math.inf if scaled else _worth(worst.run.squared, promise.delta)
     charged = dataclasses.replace(
         finding,
         shown=worth,
@@ -295,7 +299,7 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
 def _scouts(
     subject: Subject, setting: Setting, users: list[tuple[str, Said, Said]], random: np.random.Generator
 ) -> list[Scout]:
-    """Make two paired runs with every victim: one early and one later, in either direction."""
+    """Make two paired runs with every target: one early and one later, in either direction."""
     result = []
     seed = int(random.integers(2**32))
     turn = _edges(play(subject, setting, Script(setting.rounds, ()), SeededSource(seed)), setting, random)
@@ -306,9 +310,9 @@ def _scouts(
             target = number % 3
             if later:
                 target = int(random.integers(until)) if number % 3 == 2 else turn[number % len(turn)]
-            if setting.feedback != "full":  # where only some rounds are heard, hers is one of them
-                heard = np.flatnonzero(probed(subject, setting, seed)[:until])
-                target = int(random.choice(heard)) if len(heard) else target
+            if setting.feedback != "full":  # if only some rounds are probed, the target's is one of them
+                answered = np.flatnonzero(probed(subject, setting, seed)[:until])
+                target = int(random.choice(answered)) if len(answered) else target
             others = crowd(setting, kind, random)
             known = subject.knows(setting, target, random)
             pair = neighbours(setting, f"{about}; {kind}", target, one, other, others, known)
@@ -344,21 +348,21 @@ class Losses:
 
 
 def _losses(subject: Subject, scout: Scout, secrets: list[int]) -> Losses:
-    """Losses of paired runs with the pair of `scout`, crossings moved to where much is told."""
-    spread, stretch, most = scout.found.spread, 0.0, 1.0
-    if spread > 0 and not scout.found.diverged:
+    """Losses of paired runs with the pair of `scout`, crossings moved to where losses are large."""
+    spread, stretch, most = scout.run.spread, 0.0, 1.0
+    if spread > 0 and not scout.run.diverged:
         if scout.promise.delta == 0:  # as far out as can be
             stretch = FAR_DEVIATIONS / math.sqrt(spread)
         else:  # so that losses are near the aim, about half of them above
             aim = AIM * scout.worth
             stretch = max(0.0, aim / spread - 0.5)
             most = _most(aim, spread, stretch)
-    pushes = [stretch * tilt for tilt in scout.found.tilts] if stretch > 0 else []
-    found_runs = [
+    pushes = [stretch * tilt for tilt in scout.run.tilts] if stretch > 0 else []
+    runs = [
         paired_run(subject, scout.pair, scout.seed, secret, pushes, turned=scout.turned) for secret in secrets
     ]
-    losses = np.array([result.loss for result in found_runs])
-    return Losses(losses, np.exp([result.log_weight for result in found_runs]), most)
+    losses = np.array([result.loss for result in runs])
+    return Losses(losses, np.exp([result.log_weight for result in runs]), most)
 
 
 def _most(epsilon: float, spread: float, stretch: float) -> float:
@@ -375,16 +379,16 @@ def excess(losses: Floats, epsilon: float) -> Floats:
         return np.maximum(0.0, -np.expm1(epsilon - losses))
 
 
-def epsilon_of(found: Losses, delta: float) -> tuple[float, float]:
+def epsilon_of(sample: Losses, delta: float) -> tuple[float, float]:
     """Epsilon is at least this, and how surely. Where delta is 0, one view with that loss is proof."""
     if delta == 0:
-        return float(found.losses.max()), 1.0
+        return float(sample.losses.max()), 1.0
 
     def refuted(epsilon: float) -> bool:
-        counted = np.minimum(found.weights * excess(found.losses, epsilon) / found.most, 1.0)
-        return mean_exceeds(counted, delta / found.most, ALPHA)
+        counted = np.minimum(sample.weights * excess(sample.losses, epsilon) / sample.most, 1.0)
+        return mean_exceeds(counted, delta / sample.most, ALPHA)
 
-    low, high = 0.0, float(np.max(found.losses, where=np.isfinite(found.losses), initial=0.0))
+    low, high = 0.0, float(np.max(sample.losses, where=np.isfinite(sample.losses), initial=0.0))
     if refuted(high + 1):  # then without end: nothing but views that the other world cannot come to is left
         return math.inf, 1 - ALPHA
     for _ in range(60):

@@ -63,7 +63,7 @@ class Audit:
         One for each attack that applies.
     promise_nothing : tuple of str
         Learners that were left out, because they promise nothing.
-    unfit : dict of str to str
+    unsuitable : dict of str to str
         Learners of plug-ins that were not attacked, and why.
 
     """
@@ -76,7 +76,7 @@ class Audit:
     subjects: tuple[str, ...]
     findings: tuple[Finding, ...]
     promise_nothing: tuple[str, ...]
-    unfit: dict[str, str] = field(default_factory=dict)
+    unsuitable: dict[str, str] = field(default_factory=dict)
 
     def about(self, subject: str) -> dict[str, Finding]:
         """Return, by method, the finding about a subject that comes closest to its guarantee, or exceeds it most."""
@@ -112,8 +112,8 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether no learner leaked more than promised, was silent or unfit; or missing noise was always found."""
-        return not (self.overlooked if self.faults else [*self.violators, *self.silent, *self.unfit])
+        """Whether no learner leaked more than promised, was silent or unsuitable; or missing noise was always found."""
+        return not (self.overlooked if self.faults else [*self.violators, *self.silent, *self.unsuitable])
 
     @property
     def confidence(self) -> float:
@@ -133,7 +133,7 @@ class Audit:
             "violations": self.violators,
             "silent": self.silent,
             "overlooked": self.overlooked,
-            "unfit": self.unfit,
+            "unsuitable": self.unsuitable,
             "promise_nothing": list(self.promise_nothing),
             "findings": [finding.as_json() for finding in self.findings],
         }
@@ -188,8 +188,8 @@ def audit(
     Examples
     --------
     >>> from diminuendo.audit import EFFORTS, audit
-    >>> found = audit(["random"], effort=EFFORTS["quick"], seed=1)  # slates that depend on nobody
-    >>> found.passed, [finding.method for finding in found.findings]
+    >>> result = audit(["random"], effort=EFFORTS["quick"], seed=1)  # slates that depend on no user
+    >>> result.passed, [finding.method for finding in result.findings]
     (True, ['black box', 'pathwise', 'exact'])
     """
     if unknown := [name for name in names or () if name not in LEARNERS]:
@@ -203,8 +203,8 @@ def audit(
     _validate.whole(seed, 0, None, "seed")
     wanted = list(dict.fromkeys(names or with_variants()))
     promising = [name for name in wanted if names or math.isfinite(promised(name, epsilon, delta, faults))]
-    unfit = {} if faults else {name: why for name in promising if (why := why_unfit(name))}
-    promising = [name for name in promising if name not in unfit]
+    unsuitable = {} if faults else {name: why for name in promising if (why := why_unsuitable(name))}
+    promising = [name for name in promising if name not in unsuitable]
     more = [] if faults else [variant for name in promising for variant in tried(name)]
     subjects = [*promising, *more]
     if len(subjects) > MOST_SUBJECTS:
@@ -231,11 +231,11 @@ def audit(
             result[number] = findings
             tick(1)
     in_order = tuple(finding for number in range(len(tasks)) for finding in result[number])
-    left_out = tuple(name for name in wanted if name not in [*promising, *unfit])
-    return Audit(epsilon, delta, effort.name, seed, faults, tuple(subjects), in_order, left_out, unfit)
+    left_out = tuple(name for name in wanted if name not in [*promising, *unsuitable])
+    return Audit(epsilon, delta, effort.name, seed, faults, tuple(subjects), in_order, left_out, unsuitable)
 
 
-def why_unfit(name: str) -> str:
+def why_unsuitable(name: str) -> str:
     """Why it would say nothing to attack a plugin's learner; "" where nothing speaks against it. Ours were tested."""
     for case in cases_of(LEARNERS[name]) if name in LEARNERS.origins else ():
         for check in (check_something_is_learned_in_time, check_a_snapshot_holds_what_was_learned):

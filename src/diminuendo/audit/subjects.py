@@ -1,8 +1,8 @@
-"""Subjects: what is put to the test, and how a scripted world is played to it.
+"""Subjects: learners under test, and how a scripted world is played to them.
 
 A subject makes learners: a shipped one, or one with something changed. `play` lets a learner meet a scripted world and
-returns the view: everything that an onlooker gets to see. That is slates, with what chance they are said to have been
-drawn, probes, published sums, and whatever else a call returns or raises.
+returns the view: all that an observer sees. That is slates with their reported propensities, probes, released sums,
+and what calls return or raise.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class KeptSo(NamedTuple):
 
 
 KEPT_FOR_GOOD = KeptSo()
-"""Everybody, as long as the learner likes."""
+"""All users, without a time limit."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class View:
     """Released vectors, in order."""
     propensities: Floats = field(default_factory=lambda: np.zeros(0))
     """With what chance each slate is said to have been drawn; not a number where nothing is said."""
-    told: tuple[tuple[int, str], ...] = ()
+    replies: tuple[tuple[int, str], ...] = ()
     """What `observe` returned or raised, where that is anything, and to which round the answer was."""
     ended: str = ""
     """What `choose` raised, after which there is nothing more to see."""
@@ -108,14 +108,14 @@ class View:
     """Rounds before or in which something was drawn or published."""
 
     def of_others(self, target: int) -> View:
-        """What everybody sees but she who comes in that round."""
-        hers = np.arange(len(self.slates)) == target
+        """The view of all users but the one of that round."""
+        of_target = np.arange(len(self.slates)) == target
         return replace(
             self,
-            slates=np.where(hers[:, None], EMPTY_SLOT, self.slates),
-            probes=np.where(hers[:, None], EMPTY_SLOT, self.probes),
-            propensities=np.where(hers, np.nan, self.propensities),
-            told=tuple((to, what) for to, what in self.told if to != target),
+            slates=np.where(of_target[:, None], EMPTY_SLOT, self.slates),
+            probes=np.where(of_target[:, None], EMPTY_SLOT, self.probes),
+            propensities=np.where(of_target, np.nan, self.propensities),
+            replies=tuple((to, what) for to, what in self.replies if to != target),
         )
 
 
@@ -140,7 +140,7 @@ def changed(
     exclusions: bool = False,
     kept: KeptSo = KEPT_FOR_GOOD,
 ) -> Subject:
-    """Learners of an entry, each with something done to its policy before it meets anybody."""
+    """Learners of an entry, each with something done to its policy before its first round."""
 
     def make(setting: Setting, rng: RandomSource) -> Learner:
         met = replace(setting, contexts=contexts, exclusions=exclusions, **kept._asdict())
@@ -161,7 +161,7 @@ def play(
     probes = np.full((script.rounds, 2), EMPTY_SLOT, dtype=np.int32)
     propensities = np.full(script.rounds, np.nan)
     decisions: list[Decision] = []
-    told: list[tuple[int, str]] = []
+    replies: list[tuple[int, str]] = []
     crossing_rounds: list[int] = []
     ended = ""
     # Taps come first: a fault that surrounds a learner is then wrapped around them, and they see what it does. What
@@ -176,7 +176,7 @@ def play(
                 raise
             except Exception as error:
                 if not any(answer.at < t for answer in script.answers):
-                    raise  # nobody's doing: it just does not run
+                    raise  # not due to feedback: the learner does not run
                 ended = f"{type(error).__name__} in round {t}: {error}"
                 break
             if len(watch.crossings) > passed:
@@ -188,18 +188,24 @@ def play(
             if decision.propensity is not None:
                 propensities[t] = decision.propensity
             for answer in script.after(t):
-                said = _observed(learner, decisions[answer.to], answer.reply(decisions[answer.to].slate))
-                if said:
-                    told.append((answer.to, said))
+                reply = _observed(learner, decisions[answer.to], answer.reply(decisions[answer.to].slate))
+                if reply:
+                    replies.append((answer.to, reply))
     return View(
-        slates, probes, published(watch.crossings), propensities, tuple(told), ended, tuple(crossing_rounds)
+        slates,
+        probes,
+        published(watch.crossings),
+        propensities,
+        tuple(replies),
+        ended,
+        tuple(crossing_rounds),
     )
 
 
 def probed(subject: Subject, setting: Setting, seed: int) -> NDArray[np.bool_]:
-    """Which rounds are probes, with the public coins of that seed; of some learners nobody else is heard."""
-    nobody = Script(setting.rounds, ())
-    return np.asarray(play(subject, setting, nobody, SeededSource(seed)).probes[:, 0] != EMPTY_SLOT)
+    """Which rounds are probes, with the public coins of that seed; some learners use no other feedback."""
+    silence = Script(setting.rounds, ())
+    return np.asarray(play(subject, setting, silence, SeededSource(seed)).probes[:, 0] != EMPTY_SLOT)
 
 
 def _observed(learner: Learner, decision: Decision, said: Any) -> str:

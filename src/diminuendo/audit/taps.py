@@ -6,7 +6,7 @@ let out what the first one let out: then both runs are the same in all that is s
 them is follows from what was covered. Compiled draws are led to the wanted item by words that fall on it, so that it is
 the learner's own code that draws.
 
-This looks at secrets. It is for learners that no user has ever told anything, in the process of the audit alone.
+This reads secrets. It is for learners without real users, in the process of the audit alone.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Unwatched(Exception):
 
 
 class Diverged(Exception):
-    """The second run cannot let out what the first one did: something seen depends on what nobody may see."""
+    """The second run cannot let out what the first one did: something visible depends on a secret."""
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,12 @@
-"""What else is tried with a learner that takes it: users of whom something is known, and users who exclude items; and
-users who are forgotten after a while, or of whom a public sample is learned from.
+"""Variants of a learner that are audited too: contexts, exclusions, retention, and a public sample.
 
-Each is a subject of its own, since what is promised is about other neighbours: with public contexts her answer is
-replaced, with private ones her context too, with exclusions what she excludes; and where it is more than her answer,
-what she is shown herself is not in the view.
+Each is a subject of its own, since its guarantee is about another adjacency: with public contexts one user's feedback
+is replaced, with private contexts the context too, with exclusions the exclusions too. If more than the feedback is
+replaced, the user's own slate is not in the view.
 
 Worlds of an audit are so small that nothing would be found out about contexts in them. So where users have contexts
 each type has a favourite item from the first release on, by its number (`types_part_early`): then chains part, and rows
-and cells have most of the budget; and where slates are counted, groups do. That is public, and hurts nobody.
+and cells have most of the budget; and where slates are counted, groups do. That is public and costs no privacy.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ VARIANTS = {
     "retention": Variant(kept=FORGETS),
     "sample": Variant(kept=SAMPLES),
 }
-"""Besides users of whom nothing is known; by what is said behind the name of the learner."""
+"""By the words that follow the name of the learner."""
 BEHIND = ", "
 
 

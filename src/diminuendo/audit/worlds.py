@@ -1,20 +1,20 @@
-"""Worlds: pairs of scripted worlds that differ in what one user says, for the audit to play.
+"""Neighbouring datasets ("worlds") that differ in the feedback of one user, for the audit to play.
 
-A world is scripted to the last answer: who answers which round, when, and what. An answer may come late, twice or
-never, and may be anything at all. `Neighbours` are two worlds that differ in the answers to one round, the victim's;
-whoever sees everything that is shown should hardly be able to tell them apart. Where users have contexts that are
-private, or exclude items, they differ in that too, and whoever sees all but what she is shown should hardly be able to.
+A world is a complete script: the feedback to each round, when it arrives, and its value. Feedback may arrive late,
+twice or never, and may have any value. `Neighbours` are two worlds that differ in the feedback to one round, the
+target's; an observer of all that is shown should hardly be able to tell them apart. With private contexts or exclusions
+the worlds differ in these too, and the observer does not see what the target is shown.
 
-For attacks from outside (`candidates`) the victim comes first, so that everything later may depend on her; all others
-say nothing, so that hers is the only voice, or say the same thing always. Worlds are tiny: the whole budget goes into a
-few draws or sums. What she does is the worst we know. Where items are drawn by their scores, she wants one item alone,
-or all the others: that moves one score up and the rest down. Where answers are added up, she gives all she can, or
-nothing. And she does what nobody should: does not answer, answers again and again, says what is no number.
+In attacks from outside (`candidates`) the target comes first, so that everything later may depend on it. All others
+give no feedback, or always the same. Worlds are tiny: the whole budget goes into a few draws or sums. Targets are the
+worst that we know. If items are drawn by their scores, the target wants one item alone, or all the others: that moves
+one score up and the rest down. If feedback is added up, the target contributes the maximum, or nothing. Targets also
+misbehave: they do not respond, respond repeatedly, or send values that are not numbers.
 
-For audits that look inside there are more of them (`targets`), and crowds around them (`crowd`). What a victim says is
-made for the learner's feedback: her objective, a reward, a click. The first few victims are the ones that were the
-downfall of many a learner; from there on they say anything whatever: huge, negative and missing numbers, wishes that
-grow with the slate, answers that are never the same, late, or given twice.
+Audits with instrumented mechanisms use more targets (`targets`) among other users (`crowd`). Feedback fits the learner:
+an objective, a reward, a click. The first few targets are the ones that broke learners before; the others respond at
+random: with huge, negative and missing numbers, rewards that grow with the slate, and feedback that varies, is late, or
+comes twice.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from diminuendo.streams.contexts import Context
 from diminuendo.types import FeedbackKind, Slate
 
 Reply: TypeAlias = Callable[[Slate], Any]
-"""What somebody says to a slate: an objective, a reward, a clicked slot; or what nobody should ever say."""
+"""The feedback to a slate: an objective, a reward, a clicked slot; or an invalid value."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What is said to the slate of round `to`, once the slate of round `at` has been shown."""
+    """Feedback to the slate of round `to`, which arrives once the slate of round `at` has been shown."""
 
     to: int
     at: int
@@ -53,7 +53,7 @@ class Script:
     rounds: int
     answers: tuple[Answer, ...]
     known: Known = NOTHING_KNOWN
-    """What is known of who comes, round by round."""
+    """Contexts and exclusions, round by round."""
 
     def __post_init__(self) -> None:
         for answer in self.answers:
@@ -64,15 +64,15 @@ class Script:
                 )
 
     def context_of(self, number: int) -> Context:
-        """What is known of who comes in that round."""
+        """The context of the user of that round."""
         return self.known.contexts[number] if self.known.contexts else None
 
     def excluded_by(self, number: int) -> tuple[int, ...] | None:
-        """What she excludes who comes in that round."""
+        """The items that the user of that round excludes."""
         return self.known.excluded[number] if self.known.excluded else None
 
     def after(self, number: int) -> list[Answer]:
-        """What is said once the slate of that round has been shown."""
+        """The feedback that arrives once the slate of that round has been shown."""
         return [answer for answer in self.answers if answer.at == number]
 
 
@@ -87,8 +87,8 @@ class Neighbours:
     """The round in which they differ."""
     one: Script
     other: Script
-    leaves_her_out: bool = False
-    """Whether her context, or what she excludes, differs too; then what she is shown herself is not in the view."""
+    target_hidden: bool = False
+    """Whether the target's context or exclusions differ too; then the target's own slate is not in the view."""
 
     def __post_init__(self) -> None:
         others = [
@@ -96,7 +96,7 @@ class Neighbours:
             for script in (self.one, self.other)
         ]
         known = [
-            script.known.but_of(self.target) if self.leaves_her_out else script.known
+            script.known.but_of(self.target) if self.target_hidden else script.known
             for script in (self.one, self.other)
         ]
         if self.one.rounds != self.other.rounds or others[0] != others[1] or known[0] != known[1]:
@@ -114,7 +114,7 @@ USUAL: dict[FeedbackKind, tuple[Shape, ...]] = {
 """Small worlds, as numbers of items, slots and rounds, for learners whose entry names none."""
 
 Replies = tuple[Reply, ...]
-"""What somebody says to her slate, one answer after the other; nothing: she does not answer."""
+"""The feedback to one slate, one answer after the other; empty: no response."""
 
 
 def candidates(
@@ -144,14 +144,14 @@ def size_in_words(setting: Setting) -> str:
 
 
 AGAIN = 8
-"""How often somebody answers who answers again and again."""
+"""How often a target responds that responds repeatedly."""
 
 Pair = tuple[str, Replies, Replies, Reply | None]
-"""In words; what the victim says in the one world and in the other; what everybody else says."""
+"""In words; the target's feedback in the one world and in the other; the feedback of all others."""
 
 
 def full(items: int) -> list[Pair]:
-    """Users who tell their objective."""
+    """Targets with full feedback."""
 
     def says(worth: Callable[[frozenset[int]], float]) -> Reply:
         user = Oracle(worth, items)
@@ -172,7 +172,7 @@ def full(items: int) -> list[Pair]:
 
 
 def bandit(items: int) -> list[Pair]:
-    """Users who tell a reward."""
+    """Targets with bandit feedback."""
 
     def says(reward: float) -> Reply:
         return lambda slate: reward
@@ -187,7 +187,7 @@ def bandit(items: int) -> list[Pair]:
 
 
 def click(items: int) -> list[Pair]:
-    """Users who click a slot, or none."""
+    """Targets with click feedback."""
 
     def first(slate: Slate) -> int:
         return 0
@@ -207,19 +207,19 @@ def click(items: int) -> list[Pair]:
 
 
 USERS: dict[FeedbackKind, Callable[[int], list[Pair]]] = {"full": full, "bandit": bandit, "click": click}
-"""What victims do, by what they are asked."""
+"""Targets by kind of feedback."""
 
 
 Said = tuple[tuple[int, Reply], ...]
-"""Everything a victim says: how many rounds later, and what."""
+"""All feedback of a target: how many rounds later, and what."""
 
 WILD = (0.0, 1.0, 0.5, -3.0, 1e300, float("nan"), float("inf"))
-"""Numbers that somebody may think of."""
+"""Rewards that a client may send."""
 SILENT: Said = ()
 
 
 def wanting(feedback: FeedbackKind, n_items: int, items: Sequence[int]) -> Reply:
-    """Somebody who is wholly happy with any of `items`, and looks at slots in order."""
+    """A user with reward 1 for any of `items`, who looks at slots in order."""
     wanted = frozenset(items)
     user = Oracle(lambda chosen: float(bool(chosen & wanted)), n_items)
 
@@ -232,7 +232,7 @@ def wanting(feedback: FeedbackKind, n_items: int, items: Sequence[int]) -> Reply
 
 
 def wild(feedback: FeedbackKind, n_items: int, random: np.random.Generator) -> Reply:
-    """Somebody who says anything; the same again, if she is asked again."""
+    """A user with arbitrary feedback; the same if it is evaluated again."""
     if feedback == "click":
         place = int(random.integers(n_items + 1))
         return lambda slate: place if place < len(slate) else None
@@ -250,7 +250,7 @@ def wild(feedback: FeedbackKind, n_items: int, random: np.random.Generator) -> R
 
 
 def erratic(feedback: FeedbackKind, n_items: int, random: np.random.Generator) -> Reply:
-    """Somebody who says something else whenever she is asked; a victim: others say the same in both worlds."""
+    """A target whose feedback differs at each evaluation; others respond the same in both worlds."""
     if feedback == "full":
         user = Oracle(lambda chosen: float(random.choice(WILD)), n_items)
         return lambda slate: user
@@ -265,14 +265,14 @@ def again(reply: Reply) -> Said:
 
 
 def growing(setting: Setting) -> tuple[str, Said, Said]:
-    """Somebody to whom items are worth next to nothing one by one, and everything together."""
+    """A user with nearly no reward for single items, and full reward for several."""
     little = 1 / (4 * setting.n_items)
     user = Oracle(lambda chosen: 1.0 if len(chosen) > 1 else little * len(chosen), setting.n_items)
     return "has wishes that grow, or says nothing", ((0, lambda slate: user),), SILENT
 
 
 def targets(setting: Setting, random: np.random.Generator, more: int = 0) -> list[tuple[str, Said, Said]]:
-    """In words, and what she says in the one world and in the other; `more` made-up victims after the known ones."""
+    """Targets in words, with their feedback in both worlds; `more` random targets after the known ones."""
     n, feedback = setting.n_items, setting.feedback
 
     def wants(*items: int) -> Reply:
@@ -299,11 +299,11 @@ def targets(setting: Setting, random: np.random.Generator, more: int = 0) -> lis
     return result
 
 
-CROWDS = ("nobody else speaks", "all others want the same item", "all others say anything")
+CROWDS = ("no other user responds", "all others want the same item", "all others respond at random")
 
 
 def crowd(setting: Setting, kind: str, random: np.random.Generator) -> list[Reply | None]:
-    """What everybody says in both worlds, round by round."""
+    """The feedback of all other users in both worlds, round by round."""
     n, feedback, rounds = setting.n_items, setting.feedback, setting.rounds
     if kind not in CROWDS:
         raise InvalidInput(f"There is no crowd {kind!r}. There are: {', '.join(CROWDS)}.")
@@ -323,7 +323,7 @@ def neighbours(
     others: Sequence[Any],
     known: tuple[Known, Known] = (NOTHING_KNOWN, NOTHING_KNOWN),
 ) -> Neighbours:
-    """Two worlds: the victim says `one` or `other`, and may be known otherwise; everybody else is the same."""
+    """Two worlds: the target responds with `one` or `other`; all other users are the same."""
     scripts = []
     for said, theirs in zip((one, other), known, strict=True):
         answers = [Answer(target, min(setting.rounds - 1, target + delay), reply) for delay, reply in said]

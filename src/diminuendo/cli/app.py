@@ -24,8 +24,8 @@ app = typer.Typer(
 )
 
 
-def _say_version(asked: bool) -> None:
-    if asked:
+def _say_version(requested: bool) -> None:
+    if requested:
         print(diminuendo.__version__)
         raise typer.Exit
 

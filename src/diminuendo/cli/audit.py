@@ -81,40 +81,40 @@ def _players(names: list[str]) -> list[str]:
     return [player for name in names for player in (ROLES[name].values() if name in ROLES else (name,))]
 
 
-def show_audit(found: Audit) -> None:
+def show_audit(result: Audit) -> None:
     """Print a line for each learner, and then what it comes to."""
     from diminuendo.audit import METHODS
     from diminuendo.audit.variants import BEHIND
 
     methods = tuple(reversed(METHODS))  # the one that shows most comes first
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("planted fault" if found.faults else "learner", no_wrap=not found.faults)
+    table.add_column("planted fault" if result.faults else "learner", no_wrap=not result.faults)
     for name in ("claimed", *methods):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    remarkable = found.overlooked if found.faults else found.violators + found.silent
-    whose = [subject.partition(BEHIND)[0] for subject in found.subjects]
-    together = sorted(found.subjects, key=lambda subject: whose.index(subject.partition(BEHIND)[0]))
-    for subject in found.subjects if found.faults else together:
+    remarkable = result.overlooked if result.faults else result.violators + result.silent
+    whose = [subject.partition(BEHIND)[0] for subject in result.subjects]
+    together = sorted(result.subjects, key=lambda subject: whose.index(subject.partition(BEHIND)[0]))
+    for subject in result.subjects if result.faults else together:
         style = "bold" if subject in remarkable else None
-        variant = "" if found.faults else subject.partition(BEHIND)[2]
-        table.add_row(f"  {variant}" if variant else subject, *_cells(found, subject, methods), style=style)
-    for name in found.unfit:
-        table.add_row(name, *["-"] * (1 + len(methods)), "UNFIT", style="bold")
+        variant = "" if result.faults else subject.partition(BEHIND)[2]
+        table.add_row(f"  {variant}" if variant else subject, *_cells(result, subject, methods), style=style)
+    for name in result.unsuitable:
+        table.add_row(name, *["-"] * (1 + len(methods)), "UNSUITABLE", style="bold")
     console.print(table)
-    for line in _sentences(found):
+    for line in _sentences(result):
         say(line)
 
 
-def _cells(found: Audit, subject: str, methods: tuple[str, ...]) -> list[str]:
-    by_method = found.about(subject)
+def _cells(result: Audit, subject: str, methods: tuple[str, ...]) -> list[str]:
+    by_method = result.about(subject)
     claimed = max(finding.claimed for finding in by_method.values())
-    broken = subject in found.violators
-    if found.faults:
+    broken = subject in result.violators
+    if result.faults:
         verdict = "found" if broken else "OVERLOOKED"
     else:
         verdict = "VIOLATION" if broken else "no violation" if math.isfinite(claimed) else "no guarantee"
-        verdict = "NOTHING TRIED" if subject in found.silent else verdict
+        verdict = "NOTHING TRIED" if subject in result.silent else verdict
     return [_number(claimed), *(_shown(by_method.get(method), claimed) for method in methods), verdict]
 
 
@@ -130,33 +130,35 @@ def _number(epsilon: float) -> str:
     return "infinite" if math.isinf(epsilon) else f"{epsilon:.2f}"
 
 
-def _sentences(found: Audit) -> list[str]:
-    runs = sum(finding.runs for finding in found.findings)
+def _sentences(result: Audit) -> list[str]:
+    runs = sum(finding.runs for finding in result.findings)
     lines = []
-    count = len(found.subjects)
-    if found.faults:
-        lines.append(f"{count - len(found.overlooked)} of {count} planted faults were found.")
-        if found.overlooked:
-            lines.append(f"NOT FOUND: {', '.join(found.overlooked)}. This audit cannot be relied on.")
-    elif found.violators:
-        lines.append(f"BROKEN: {', '.join(found.violators)}: an attack shows more than the guarantee allows.")
-    lines += [f"UNFIT: {name} was not attacked: {why}." for name, why in found.unfit.items()]
-    if found.silent and not found.faults:
+    count = len(result.subjects)
+    if result.faults:
+        lines.append(f"{count - len(result.overlooked)} of {count} planted faults were found.")
+        if result.overlooked:
+            lines.append(f"NOT FOUND: {', '.join(result.overlooked)}. This audit cannot be relied on.")
+    elif result.violators:
         lines.append(
-            f"NOTHING TRIED: {', '.join(found.silent)}: nothing was released in any round. An audit shows "
+            f"BROKEN: {', '.join(result.violators)}: an attack shows more than the guarantee allows."
+        )
+    lines += [f"UNSUITABLE: {name} was not attacked: {why}." for name, why in result.unsuitable.items()]
+    if result.silent and not result.faults:
+        lines.append(
+            f"NOTHING TRIED: {', '.join(result.silent)}: nothing was released in any round. An audit shows "
             "something about a learner only if its streams are long enough for its releases."
         )
-    elif not found.faults and not found.violators and found.subjects:
-        tried = found.learners
+    elif not result.faults and not result.violators and result.subjects:
+        tried = result.learners
         who = tried[0] if len(tried) == 1 else f"any of {len(tried)} learners"
         more = f", tried in {count} ways" if count > len(tried) else ""
         lines.append(f"Nothing was found against {who}{more}.")
-    if found.findings:
-        sure = min(finding.confidence for finding in found.findings)
+    if result.findings:
+        sure = min(finding.confidence for finding in result.findings)
         lines.append(
             f"Each number is a lower bound, right with {100 * sure:.5g} % confidence or more; all of them together "
-            f"with {100 * found.confidence:.5g} %. Seed {found.seed}, {found.effort}, {runs:,} runs."
+            f"with {100 * result.confidence:.5g} %. Seed {result.seed}, {result.effort}, {runs:,} runs."
         )
-    if found.promise_nothing:
-        lines.append(f"Left out, because they have no guarantee: {', '.join(found.promise_nothing)}.")
+    if result.promise_nothing:
+        lines.append(f"Left out, because they have no guarantee: {', '.join(result.promise_nothing)}.")
     return lines

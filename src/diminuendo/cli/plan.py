@@ -14,7 +14,14 @@ from rich.text import Text
 
 from diminuendo.cli.screen import Plugins, console, make_room, progress_bars, say, write_json
 from diminuendo.cli.simulate import FEEDBACKS
-from diminuendo.cli.typed import PrivateContext, ResponseRate, numbers_in
+from diminuendo.cli.typed import (
+    MaxRoundsPerUser,
+    PrivateContext,
+    ResponseRate,
+    Retention,
+    Sample,
+    numbers_in,
+)
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -45,9 +52,7 @@ def plan_command(
     cares_about: Annotated[
         float | None, typer.Option(help="How many items one user cares about, if that is known.")
     ] = None,
-    max_rounds_per_user: Annotated[
-        int, typer.Option(help="Rounds that one user may have; they share the budget.")
-    ] = 1,
+    max_rounds_per_user: MaxRoundsPerUser = 1,
     delay: Annotated[
         str,
         typer.Option(
@@ -60,12 +65,8 @@ def plan_command(
         typer.Option(help="Categories of each feature; as 20 or 20,24: 20 countries, 24 hours."),
     ] = None,
     private_context: PrivateContext = False,
-    retention: Annotated[
-        int | None, typer.Option(help="Rounds after which records of users are deleted. Default: never.")
-    ] = None,
-    sample: Annotated[
-        int, typer.Option(help="Learn from a public sample of one in so many users, and serve all.")
-    ] = 1,
+    retention: Retention = None,
+    sample: Sample = 1,
     plot: Annotated[
         Path | None, typer.Option(help="Draw loss against epsilon into this file, .png or .svg.")
     ] = None,
@@ -118,32 +119,32 @@ def plan_command(
     write_json("Numbers", json_file, content)
 
 
-def show_plan(found: Plan) -> None:
+def show_plan(plan: Plan) -> None:
     """The answer first, then the numbers behind it."""
-    setting = found.setting
+    setting = plan.setting
     say(
         f"{setting.slots} of {setting.n_items:,} items, {setting.rounds:,} users, {setting.feedback} feedback, "
         f"epsilon {setting.epsilon:g}, delta {setting.delta:g}{_waits(setting)}"
     )
     console.print()
-    console.print(_answer(found))
+    console.print(_answer(plan))
     console.print()
-    if found.prices:
+    if plan.prices:
         say("Forecast by epsilon")
-        console.print(_price_table(found))
-    if found.half_way is not None or found.prices:
-        say(found.model, style="dim")
+        console.print(_price_table(plan))
+    if plan.half_way is not None or plan.prices:
+        say(plan.model, style="dim")
         console.print()
     say("All learners for this setting")
-    console.print(_candidates(found))
+    console.print(_candidates(plan))
     say(
         "ε: proved here, and by the paper's own analysis. Regret: proved, at most this much per user below "
         "(1 - 1/e) of the best slate, for every sequence of users; - where that is vacuous.",
         style="dim",
     )
-    for note in dict.fromkeys(note for one in found.candidates for note in one.notes):
+    for note in dict.fromkeys(note for one in plan.candidates for note in one.notes):
         say(f"Note: {note}")
-    for name, reason in found.left_out.items():
+    for name, reason in plan.left_out.items():
         say(f"Left out: {name}. {reason}")
 
 
@@ -161,39 +162,39 @@ def _waits(setting: Setting) -> str:
     return f", {said}{lost}"
 
 
-def plottable(found: Plan, path: Path) -> None:
+def plottable(plan: Plan, path: Path) -> None:
     """Refuse a picture that could not be drawn."""
     if path.suffix not in (".png", ".svg"):
         raise InvalidInput(f"A plot is a .png or an .svg file; got {path}.")
-    if found.recommended == "random":
-        raise InvalidInput(f"There is nothing to plot: {found.why}")
+    if plan.recommended == "random":
+        raise InvalidInput(f"There is nothing to plot: {plan.why}")
 
 
-def _answer(found: Plan) -> Table:
+def _answer(plan: Plan) -> Table:
     """What to take, why, and what to expect: a word to the left, sentences to the right."""
     from diminuendo.learners import LEARNERS
 
-    best, rounds = found[found.recommended], found.setting.rounds
+    best, rounds = plan[plan.recommended], plan.setting.rounds
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, style="dim")
     table.add_column()
     table.add_row("Learner", Text(best.name, style="bold"))
-    table.add_row("Why", found.why)
-    with_contexts = None if found.contexts is None else found.contexts.promise
+    table.add_row("Why", plan.why)
+    with_contexts = None if plan.contexts is None else plan.contexts.promise
     table.add_row("Guarantee", f"{with_contexts or best.guarantee}.")
     if best.name in LEARNERS:
         table.add_row("Stores", _kept(LEARNERS[best.name].advice))
     table.add_row("Regret", _proved(best, rounds))
-    if found.noise is not None:
-        table.add_row("Noise", _noise(found))
-    if found.first_look is not None:
-        table.add_row("Noise", _slate_noise(found.first_look, found.setting.n_items))
-    if found.too_few is not None:
-        table.add_row("Warning", Text(found.too_few, style="bold"))
-    if found.recommended != "random":
-        table.add_row("Forecast", _forecast(found))
-    if found.contexts is not None:
-        table.add_row("Contexts", found.contexts.said)
+    if plan.noise is not None:
+        table.add_row("Noise", _noise(plan))
+    if plan.first_look is not None:
+        table.add_row("Noise", _slate_noise(plan.first_look, plan.setting.n_items))
+    if plan.too_few is not None:
+        table.add_row("Warning", Text(plan.too_few, style="bold"))
+    if plan.recommended != "random":
+        table.add_row("Forecast", _forecast(plan))
+    if plan.contexts is not None:
+        table.add_row("Contexts", plan.contexts.said)
     return table
 
 
@@ -212,12 +213,12 @@ def _proved(best: Candidate, rounds: int) -> str:
     return f"At most {best.bound / rounds:.3f} per user, for every sequence of users."
 
 
-def _noise(found: Plan) -> str:
+def _noise(plan: Plan) -> str:
     """The noise of privacy at the last release, in users."""
-    assert found.noise is not None
-    users, apart = found.noise.users, found.noise.apart
-    sampled = " of the sample" if found.setting.sample > 1 else ""
-    cares = f"if a user wants {found.cares_about:g} item{'' if found.cares_about == 1 else 's'}"
+    assert plan.noise is not None
+    users, apart = plan.noise.users, plan.noise.apart
+    sampled = " of the sample" if plan.setting.sample > 1 else ""
+    cares = f"if a user wants {plan.cares_about:g} item{'' if plan.cares_about == 1 else 's'}"
     if apart > users:
         return (
             f"After {users:,} users{sampled}, no two items can be told apart: demand would have to differ "
@@ -238,27 +239,27 @@ def _slate_noise(look: FirstLook, n_items: int) -> str:
     )
 
 
-def _forecast(found: Plan) -> str:
+def _forecast(plan: Plan) -> str:
     said = []
-    if found.half_way is not None:
-        said.append(f"Half of the way from random slates to hindsight after about {found.half_way:,} users.")
-    elif found.noise is not None or (found.first_look is not None and found.prices):
+    if plan.half_way is not None:
+        said.append(f"Half of the way from random slates to hindsight after about {plan.half_way:,} users.")
+    elif plan.noise is not None or (plan.first_look is not None and plan.prices):
         said.append("This is too few users to get half of the way from random slates to hindsight.")
-    here = found.price
+    here = plan.price
     if here is not None:
         said.append(
             f"Loss over the whole run: {percent(here.loss)} of the reward of hindsight; random slates lose "
-            f"{percent(found.random_loss)}."
-            + (" Use random slates, which cost no budget." if here.loss >= found.random_loss else "")
+            f"{percent(plan.random_loss)}."
+            + (" Use random slates, which cost no budget." if here.loss >= plan.random_loss else "")
         )
     return " ".join(said) or "None for this learner."
 
 
-def _price_table(found: Plan) -> Table:
+def _price_table(plan: Plan) -> Table:
     """One row for every epsilon."""
-    sums, slates, rows = found.noise is not None, found.first_look is not None, found.prices
+    sums, slates, rows = plan.noise is not None, plan.first_look is not None, plan.prices
     columns: dict[str, list[str]] = {
-        "epsilon": [("→ " if row is found.price else "") + f"{row.epsilon:g}" for row in rows]
+        "epsilon": [("→ " if row is plan.price else "") + f"{row.epsilon:g}" for row in rows]
     }
     if sums or slates:
         columns["resolution"] = ["-" if row.apart is None else f"{_few(row.apart)} users" for row in rows]
@@ -276,7 +277,7 @@ def _price_table(found: Plan) -> Table:
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
     for row, *cells in zip(rows, *columns.values(), strict=True):
-        table.add_row(*cells, style="bold" if row is found.price else None)
+        table.add_row(*cells, style="bold" if row is plan.price else None)
     return table
 
 
@@ -294,16 +295,16 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share < 0.0095 else f"{100 * share:.0f} %"
 
 
-def _candidates(found: Plan) -> Table:
-    """Everybody, the recommended one marked."""
-    rounds = found.setting.rounds
+def _candidates(plan: Plan) -> Table:
+    """All candidates, the recommended one marked."""
+    rounds = plan.setting.rounds
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    rows = [_row(one, rounds) for one in found.candidates]
+    rows = [_row(one, rounds) for one in plan.candidates]
     shown = [name for name in rows[0] if name == "learner" or any(row[name] for row in rows)]
     for name in shown:
         table.add_column(name, justify="left" if name == "learner" else "right", no_wrap=True)
-    for one, row in zip(found.candidates, rows, strict=True):
-        best = one.name == found.recommended
+    for one, row in zip(plan.candidates, rows, strict=True):
+        best = one.name == plan.recommended
         row["learner"] = ("→ " if best else "  ") + row["learner"]
         table.add_row(*(row[name] for name in shown), style="bold" if best else None)
     return table

@@ -23,8 +23,11 @@ from diminuendo.cli.screen import (
     write_json,
 )
 from diminuendo.cli.typed import (
+    MaxRoundsPerUser,
     PrivateContext,
     ResponseRate,
+    Retention,
+    Sample,
     how_to_read,
     learner_names,
     numbers_in,
@@ -95,10 +98,7 @@ def simulate_command(
     ] = None,
     epsilon: Annotated[str, typer.Option(help="Privacy budgets of private learners; as 1 or .1,1,10.")] = "1",
     delta: Annotated[float, typer.Option(help="Privacy budget of private learners.")] = 1e-6,
-    max_rounds_per_user: Annotated[
-        int,
-        typer.Option(help="Rounds of one user that private learners learn from; they share the budget."),
-    ] = 1,
+    max_rounds_per_user: MaxRoundsPerUser = 1,
     delay: Annotated[
         str,
         typer.Option(
@@ -106,16 +106,8 @@ def simulate_command(
         ),
     ] = "0",
     response_rate: ResponseRate = 1.0,
-    retention: Annotated[
-        int | None,
-        typer.Option(help="Rounds after which private learners delete records of users. Default: never."),
-    ] = None,
-    sample: Annotated[
-        int,
-        typer.Option(
-            help="Private learners learn from a public sample of one in so many users, and serve all."
-        ),
-    ] = 1,
+    retention: Retention = None,
+    sample: Sample = 1,
     pinned: Annotated[
         str | None,
         typer.Option(help="What the first slots always show: names or numbers of items, as tea,soap."),
@@ -127,7 +119,7 @@ def simulate_command(
     today: Annotated[
         str | None,
         typer.Option(
-            help="The slate that everybody is shown now, to compare with: names or numbers, as tea,soap,jam."
+            help="The slate that all users are shown now, to compare with: names or numbers, as tea,soap,jam."
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Runs of each learner with each budget.")] = 5,
@@ -212,15 +204,16 @@ def simulate_command(
         raise InvalidInput(
             "--private-context says how contexts are treated; name them too, as --context country."
         )
-    how = how_to_read(columns, scale)
-    how |= {
+    how = how_to_read(columns, scale) | {
         "keep_last": keep_last,
         "time": time,
         "round": round_,
         "skip_bad": skip_bad,
         "ignore_case": ignore_case,
+        "users_without": users_without,
+        "context": context,
+        "private_context": private_context,
     }
-    how |= {"users_without": users_without, "context": context, "private_context": private_context}
     counts = numbers_in(slots, int, "--slots")
     now = today_in(today)
     cuts = None if rounds is None else numbers_in(rounds, int, "--rounds")
@@ -280,7 +273,7 @@ def streams_command(plugin: Plugins = None) -> None:
 
 
 def _names(given: str | None, feedback: str, *, ruled: bool = False) -> list[str]:
-    """Whom to simulate: who is named, or the usual ones, of whom rules leave those that keep to them."""
+    """The learners to simulate: those that are named, or the default ones that fit the feedback and the rules."""
     from diminuendo.learners import ROLES, learner_class
 
     if given is None:
@@ -347,10 +340,10 @@ def _typed() -> str:
     return f"diminuendo {shlex.join(sys.argv[1:])}"
 
 
-def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
+def _show(sweep: Sweep, out: Path | None, json_file: Path | None) -> None:
     from diminuendo.simulate.table import health_said, rules_said, tables, worth_of_contexts
 
-    for one, table in zip(found.simulations, tables(found), strict=True):
+    for one, table in zip(sweep.simulations, tables(sweep), strict=True):
         console.print()
         console.print(table)
         labels, slate = one.stream.get("labels"), one.benchmarks.greedy.slate
@@ -362,16 +355,16 @@ def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
             say(worth_of_contexts(one))
         if health := health_said(one):
             say(health)
-    _write(found, out, json_file)
+    _write(sweep, out, json_file)
 
 
-def _write(found: Sweep, out: Path | None, json_file: Path | None) -> None:
+def _write(sweep: Sweep, out: Path | None, json_file: Path | None) -> None:
     """Files, where they are asked for."""
     if out is not None:
         from diminuendo.simulate.report import write_report  # here, because matplotlib takes its time to load
 
-        report = write_report(found, out, _typed())
+        report = write_report(sweep, out, _typed())
         json_file = json_file or out / "simulation.json"
         say(f"Report: {report}")
         say(f"Rows: {out / 'results.parquet'}")
-    write_json("Numbers", json_file, found.as_json())
+    write_json("Numbers", json_file, sweep.as_json())

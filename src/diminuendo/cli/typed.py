@@ -17,9 +17,20 @@ if TYPE_CHECKING:
 
 Number = TypeVar("Number", int, float)
 
+MaxRoundsPerUser = Annotated[
+    int, typer.Option(help="Rounds of one user that private learners learn from; they share the budget.")
+]
+Retention = Annotated[
+    int | None,
+    typer.Option(help="Rounds after which private learners delete records of users. Default: never."),
+]
+Sample = Annotated[
+    int,
+    typer.Option(help="Private learners learn from a public sample of one in so many users, and serve all."),
+]
 ResponseRate = Annotated[float, typer.Option(help="The share of users who give feedback at all.")]
 PrivateContext = Annotated[
-    bool, typer.Option("--private-context", help="Hide contexts, too, from everybody but the user.")
+    bool, typer.Option("--private-context", help="Hide contexts, too, from all but the user.")
 ]
 
 

@@ -1,6 +1,6 @@
 r"""Boosted ascent: one gradient per user, one leader, (1 - 1/e) of the best. What we recommend beside Algorithm 4.
 
-A round plays x. A public coin says how far on the way from 0 to x the user is asked for her gradient: at z x, where z
+A round plays x. Public randomness says how far on the way from 0 to x the user is asked for a gradient: at z x, where z
 in [0, 1] has density e^z / (e - 1). Times (1 - 1/e) that is, in expectation, the gradient at x of another function,
 whose uphill directions lead to (1 - 1/e) of the best from everywhere. The leader follows sums of it (FTRL).
 

@@ -28,7 +28,7 @@ from diminuendo.sums.strategies.toeplitz import SqrtToeplitz
 
 MOST_COPIES = 256
 MOST_RELEASES = 1023
-"""Without being told otherwise nobody waits for more: each release draws noise for every entry of every copy."""
+"""The most releases by default: each release draws noise for every entry of every copy."""
 
 STEEPEST = 1e100
 """No gradient bound above it, nor below its inverse."""
@@ -39,7 +39,7 @@ GRADIENT_TICKS = 1 << 16
 
 @dataclass(frozen=True)
 class Spec:
-    """What is known before anybody comes."""
+    """Public facts of a run."""
 
     n: int
     rounds: int
@@ -125,17 +125,17 @@ def paper_plan(spec: Spec, epsilon: float) -> FrankWolfePlan:
 def gamma_plan(spec: Spec, epsilon: float, copies: int | None, releases: int | None) -> FrankWolfePlan:
     """Pure noise, each copy at epsilon / K, padded so that it has the same law in every release (Theorem C6)."""
 
-    def made(copies: int, releases: int) -> FrankWolfePlan:
+    def plan_for(copies: int, releases: int) -> FrankWolfePlan:
         noise = noisy_leader.gamma_length(spec.n, *gamma_noise(spec, epsilon, copies, releases))
         return _tuned(spec, copies, releases + 1, noise)
 
-    return _least(spec, made, copies, releases)
+    return _least(spec, plan_for, copies, releases)
 
 
 def gaussian_plan(spec: Spec, rho: float, copies: int | None, releases: int | None) -> FrankWolfePlan:
     """Gaussian noise on all copies together, at rho."""
 
-    def made(copies: int, releases: int) -> FrankWolfePlan:
+    def plan_for(copies: int, releases: int) -> FrankWolfePlan:
         square, variance = _strategy(releases)
         raw = math.sqrt(tick_clip(copies).sensitivity_squared(spec.n * copies) * square / (2 * rho))
         tick = spec.gradient_bound / GRADIENT_TICKS
@@ -144,7 +144,7 @@ def gaussian_plan(spec: Spec, rho: float, copies: int | None, releases: int | No
         floor = spec.rounds * math.sqrt(spec.n) * spec.radius * tick
         return _tuned(spec, copies, releases + 1, noise, stray, floor)
 
-    return _least(spec, made, copies, releases)
+    return _least(spec, plan_for, copies, releases)
 
 
 def gamma_noise(spec: Spec, epsilon: float, copies: int, releases: int) -> tuple[int, float]:
@@ -175,7 +175,7 @@ def _tuned(
 
 
 def _least(
-    spec: Spec, made: Callable[[int, int], FrankWolfePlan], copies: int | None, releases: int | None
+    spec: Spec, plan_for: Callable[[int, int], FrankWolfePlan], copies: int | None, releases: int | None
 ) -> FrankWolfePlan:
     """The plan with the least bound, where copies or releases are left open."""
     some = _grid(MOST_COPIES) if copies is None else [_validate.positive_int(copies, "copies")]
@@ -184,7 +184,7 @@ def _least(
         often: Iterable[int] = {most} | {(1 << j) - 1 for j in range(1, most.bit_length())}
     else:
         often = [_validate.whole(releases, 1, spec.rounds - 1, "releases")]
-    plans = (made(k, count) for k in some for count in sorted(often))
+    plans = (plan_for(k, count) for k in some for count in sorted(often))
     return min(plans, key=lambda plan: plan.bound(spec))
 
 

@@ -2,7 +2,7 @@ r"""Where gradients are added up: as they are, with Gamma-norm noise, or in whol
 
 Each takes one user's gradients, K of n entries, cuts them (NaN and negative entries are 0, nothing is longer than G)
 and adds them to the open batch; `release` closes the batch and returns the running sums of everything released so far,
-with noise. Releases are kept with the ledger before anybody sees them: after a crash they are published as they were.
+with noise. Releases are stored with the ledger before they are used: after a crash they are published as they were.
 
 Guarantee  Gamma: epsilon (docs/maths/continuous.md, Theorem C1; real arithmetic). Ticks: what Theorems C2 and C9 say
            (exact).
@@ -140,11 +140,11 @@ class GammaSums(GradientSums):
             node = published[_lowest_digit(int(done[0]))].copy()
             self._due = np.stack([node, self._padding(int(done[0]), secret)])
         drawn = self._due
-        kept = self._paid.once(f"{int(done[0]) - 1:06d}", lambda: drawn.view(np.int64), secret)
-        if kept.shape != drawn.shape:
+        stored = self._paid.once(f"{int(done[0]) - 1:06d}", lambda: drawn.view(np.int64), secret)
+        if stored.shape != drawn.shape:
             raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
         self._due = None
-        node, padding = kept.view(np.float64)
+        node, padding = stored.view(np.float64)
         published[_lowest_digit(int(done[0]))] = node
         return np.asarray(published.sum(axis=0) + padding)
 
@@ -155,8 +155,8 @@ class GammaSums(GradientSums):
         if missing == 0:
             return np.zeros((copies, n))
         tree = GammaTree(copies * missing, n, 1, self._tree.scale)
-        fresh = tree.add(np.zeros((copies * missing, n)), secret)
-        return np.asarray(fresh.reshape(missing, copies, n).sum(axis=0))
+        drawn = tree.add(np.zeros((copies * missing, n)), secret)
+        return np.asarray(drawn.reshape(missing, copies, n).sum(axis=0))
 
     def snapshot(self) -> bytes:
         """Tree and open batch."""
@@ -186,7 +186,7 @@ class TickSums(GradientSums):
         self._shape, self._unit = (copies, spec.n), spec.gradient_bound
         self._sum = PrivateSum(
             copies * spec.n,
-            schedule=Schedule(schedule.ends[:-1]),  # nobody comes after the last batch
+            schedule=Schedule(schedule.ends[:-1]),  # no user comes after the last batch
             cost=cost,
             ledger=ledger,
             strategy=strategy,

@@ -1,4 +1,4 @@
-"""Contract: what every learner keeps, as checks that anybody can run on a learner of their own.
+"""Contract: what every learner keeps, as checks that you can run on a learner of your own.
 
     pytest --diminuendo mypackage.mylearner
 

@@ -1,4 +1,4 @@
-"""What is answered: late, twice, never, to the wrong decision, of the wrong kind, or by somebody hostile."""
+"""Feedback: late, twice, never, on the wrong decision, of the wrong kind, or hostile."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_one_who_is_refused_among_many_does_not_touch_others(case: Case) -> Non
 
 
 def check_the_second_answer_changes_nothing(case: Case) -> None:
-    """Who answers twice is heard once."""
+    """A second response is ignored."""
     once, twice = case.trained(), case.trained()
     for learner in (once, twice):
         decision = learner.choose()
@@ -53,7 +53,7 @@ def check_the_second_answer_changes_nothing(case: Case) -> None:
 
 
 def check_a_late_answer_changes_nothing(case: Case) -> None:
-    """Who answers after her deadline is not heard, and who answers in time is."""
+    """Feedback after its deadline is ignored, and feedback in time counts."""
     learner = case.kind(**{**case.fresh()._config(), "feedback_window": 3}, rng=SeededSource(5))
     decisions = [learner.choose() for _ in range(5)]
     before = learner.snapshot()
@@ -118,7 +118,7 @@ def check_an_answer_to_an_unknown_incarnation_counts_for_nothing_and_is_counted(
     assert learner.unmatched_responses == 4
 
 
-def check_a_ticket_answers_as_its_decision_does(case: Case) -> None:
+def check_a_decision_id_answers_as_its_decision_does(case: Case) -> None:
     """A ticket is as good as the decision itself."""
     by_ticket, by_decision = case.trained(), case.trained()
     for t in range(5):

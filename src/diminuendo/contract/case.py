@@ -34,13 +34,13 @@ class Case:
     ----------
     kind, feedback
         As given.
-    found : dict
-        What one check found, for others.
+    shared : dict
+        Results of one check that others use.
     """
 
     def __init__(self, kind: AnyEntry, feedback: FeedbackKind) -> None:
         self.kind, self.feedback = kind, feedback
-        self.found: dict[str, Any] = {}
+        self.shared: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         return f"{self.kind.name}, {self.feedback}"

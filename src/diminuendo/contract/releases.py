@@ -1,7 +1,7 @@
 """What is learned: something is published, early enough to be of use, and a snapshot holds it.
 
 Worlds are made longer, and budgets larger, until what is shown in the midst of a run depends on what users said: then
-something was published. Whoever is silent, or publishes at the end alone, never gets there.
+something was published. A learner that is silent, or publishes at the end alone, never gets there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from diminuendo.streams.users import Users
 LENGTHS = (200, 800, 3200)
 """Rounds of the worlds, one after the other."""
 EPSILONS = (1.0, 30.0)
-"""A learner that follows nobody for the first may be too careful for so few users."""
+"""A learner that follows no user at first may be too careful for so few users."""
 EARLY, DELAY = 0.25, 0.75
 """The midst of a run, as shares of its rounds."""
 
@@ -42,9 +42,9 @@ def crowd(rounds: int, first: int) -> Users:
 
 def world_in_which_it_learns(case: Case) -> World | None:
     """The shortest world in which what is shown, in the midst of it, depends on users; None where there is none."""
-    if "world" not in case.found:
-        case.found["world"] = _look_for_world(case)
-    result: World | None = case.found["world"]
+    if "world" not in case.shared:
+        case.shared["world"] = _look_for_world(case)
+    result: World | None = case.shared["world"]
     return result
 
 

@@ -74,17 +74,17 @@ def check_the_size_of_the_buffer_does_not_matter(case: Case) -> None:
 
 
 def check_rng_that_fail_for_a_while_lose_nothing(case: Case) -> None:
-    """What was begun is begun again when there are coins: the same slates."""
+    """If randomness fails for a while, the learner begins again and shows the same slates."""
     slates, learner = case.fresh().replay(USERS), case.fresh()
     rng, failed = learner._frame.public, 0
     rng.size = 13  # no multiple of what a slate takes, so that words run out in the middle of one
 
-    def failing(count: int, fresh: Callable[[int], Words] = rng._fresh) -> Words:
+    def failing(count: int, next_words: Callable[[int], Words] = rng._fresh) -> Words:
         nonlocal failed
         failed += 1
         if failed % 3:
             raise OSError("No coins.")
-        return fresh(count)
+        return next_words(count)
 
     rng._fresh = failing  # type: ignore[method-assign]
     while learner.rounds < len(USERS):

@@ -46,7 +46,7 @@ def check_an_altered_snapshot_is_refused(case: Case) -> None:
 
 
 def check_no_rng_in_a_snapshot(case: Case) -> None:
-    """A snapshot is the same whatever the coins."""
+    """A snapshot is the same whatever the randomness."""
     one = case.fresh(seed=1)
     other = case.kind(**one._config(), rng=SeededSource(2))
     assert one.snapshot() == other.snapshot()

@@ -41,14 +41,14 @@ def weights_of(log: Log, policy: Policy) -> Floats:
 
 
 class RunningModel:
-    """What a set of items should earn, by the mean rewards so far: of everybody, of each item, of the set.
+    """What a set of items should earn, by the mean rewards so far: of all rounds, of each item, of the set.
 
     Each is drawn towards the one before it as if by one more round, so that every guess is from 0 to 1.
     """
 
     def __init__(self) -> None:
         self._seen: dict[int | Slate | None, tuple[float, int]] = {None: (0.5, 1)}
-        """Sum and number of rewards: of items, of sets, and under None of everybody."""
+        """Sum and number of rewards: of items, of sets, and under None of all rounds."""
 
     def guess(self, items: Slate) -> float:
         """The guessed reward of a set of items, which are given in rising order."""

@@ -5,10 +5,10 @@ r"""Intervals for what a policy would have earned: users are as they are, only t
     always   for any number of rounds, any users and however often one looks: a nonnegative process that starts at 1
              and on average does not grow exceeds 1/alpha with probability alpha at most (Theorem V3)
 
-For the second, think of somebody who bets, at a fixed rate, that terms are larger than claimed: each term X turns his
-capital by 1 + rate (X - guess), where the guess was made before. If the means of X were m on average he should have no
-more than exp(rate n m - rate sum of guesses), so capital beyond that tells against m. Rates are mixed, since nobody
-knows the best beforehand; they do not change with time, and so it does not matter how means change with time.
+For the second, think of a gambler who bets, at a fixed rate, that terms are larger than claimed: each term X turns
+their capital by 1 + rate (X - guess), where the guess was made before. If the means of X were m on average they should
+have no more than exp(rate n m - rate sum of guesses), so capital beyond that is evidence against m. Rates are mixed,
+since the best one is unknown beforehand; they do not change with time, so it does not matter how means change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from diminuendo.types import Floats
 STEPS: Floats = np.arange(1.0, 41.0)
 RATES: Floats = np.exp2(-STEPS)
 """What is bet of the most that can be lost. The best rate falls like the root of the number of rounds: 40 halvings
-serve for more rounds than anybody will ever log."""
+serve for more rounds than any log will have."""
 SHARES: Floats = 1 / (STEPS * (STEPS + 1))
 """How much of the capital is bet at each rate; a little less than 1 in all."""
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from diminuendo._database import FilePath
 
 COLUMNS = ("round", "slate", "propensity", "reward")
-"""The columns of a table. A reward is null where nobody has answered yet."""
+"""The columns of a table. A reward is null where no feedback has arrived."""
 INCARNATION = "incarnation"
 """A further column, of decisions: types.Decision.life. Null, or left out, where it is not known."""
 MOST_ITEM = 2**31 - 1
@@ -79,9 +79,9 @@ class Log:
         """Some of the rounds. Which ones must be public, and known before they are drawn: see docs/evaluating.md."""
         if not isinstance(stretch, slice) or (stretch.step is not None and stretch.step < 1):
             raise InvalidInput(f"Take a stretch of rounds, forwards, as log[:500]; got {stretch!r}.")
-        made = Log(self.slots)
-        made._rounds = dict(list(self._rounds.items())[stretch])
-        return made
+        result = Log(self.slots)
+        result._rounds = dict(list(self._rounds.items())[stretch])
+        return result
 
     def __repr__(self) -> str:
         return f"<Log: {len(self):,} rounds of up to {self.slots} items; rewards are private>"
@@ -107,7 +107,7 @@ class Log:
                 "This decision has no propensity. Its learner draws by secret scores, or by a law that has no simple "
                 "formula, or uses an assignment that was made before a restart; without the chance of what was shown "
                 "nothing can be said of what was not. Log a learner that draws by what it released, as 'slate-clicks' "
-                "does; and leave out the rounds whose decision.propensity is None, whoever answers."
+                "does; and leave out the rounds whose decision.propensity is None, with or without feedback."
             )
         self._append(decision.round, decision.slate, decision.propensity, reward, decision.incarnation)
 
@@ -212,12 +212,12 @@ class Log:
                 f"Each round has a slate, a propensity and a reward; got {len(rows)} slates, {len(chances)} "
                 f"propensities, {len(worths)} rewards and {len(numbers)} rounds."
             )
-        made = cls(max(1, rows.shape[1]))
+        result = cls(max(1, rows.shape[1]))
         parts = (numbers.tolist(), rows.tolist(), chances.tolist(), worths.tolist(), known)
         for round_, row, chance, worth, incarnation in zip(*parts, strict=True):
             slate = tuple(item for item in row if item != EMPTY_SLOT)
-            made._append(round_, slate, chance, None if np.isnan(worth) else worth, incarnation)
-        return made
+            result._append(round_, slate, chance, None if np.isnan(worth) else worth, incarnation)
+        return result
 
     def write(self, path: FilePath) -> None:
         """Write a Parquet file, which `Log.read` reads. It is as private as what users said.

@@ -13,7 +13,7 @@ Guarantee  (epsilon, 0) beyond what the log's learner has cost, for each round o
 Assumes    which rounds are in the log, and when it is evaluated, are public facts: rounds enter when they are chosen,
            not when they are answered. The policy is fixed beforehand, or a function of what was published before each
            round; so is `most_weight`. Of no user more rounds than the ledger's unit has.
-           Whoever evaluates ten policies pays ten times: the ledger adds it up.
+           Ten evaluations are charged ten times: the ledger adds them up.
 Excludes   timing, and the memory of the process.
 """
 
@@ -120,8 +120,10 @@ def evaluate_privately(
         weights = np.minimum(weights, _validate.positive_float(most_weight, "most_weight"))
     unit = float(weights.max())
     which = hashlib.sha256(weights.tobytes()).hexdigest()[:16]  # another policy needs another name
-    told = f"{len(log)} rounds, weights {which} up to {unit:g}, "
-    counts = PrivateCounts(cost=Laplace(epsilon), ticks=WEIGHT_TICKS, ledger=ledger, name=name, about=told)
+    description = f"{len(log)} rounds, weights {which} up to {unit:g}, "
+    counts = PrivateCounts(
+        cost=Laplace(epsilon), ticks=WEIGHT_TICKS, ledger=ledger, name=name, about=description
+    )
     counts.open([1])
     shares = np.floor(weights / unit * log.rewards * WEIGHT_TICKS).astype(np.int64)
     counts.add(np.zeros(len(log), dtype=np.int64), shares)

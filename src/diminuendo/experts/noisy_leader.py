@@ -135,7 +135,7 @@ class PureState(NamedTuple):
     """(k, n): the law of each expert's next item; public."""
     sums: Floats
     """(k, n): the running sums as published."""
-    rng: Floats
+    coins: Floats
     """(k,) of no meaning between rounds."""
     curvature: Floats
     """(1,) H."""
@@ -218,7 +218,7 @@ def next_slate(experts: PureState, row: Items, number: int, rng: PublicWords, se
         if coin == UNFINISHED:
             undo(rng)
             return False
-        experts.rng[slot] = (coin + 0.5) / FINE
+        experts.coins[slot] = (coin + 0.5) / FINE
     if expires:
         if not draw_noise(experts.tree, secret):
             undo(rng)
@@ -228,7 +228,7 @@ def next_slate(experts: PureState, row: Items, number: int, rng: PublicWords, se
         experts.pending[number % waiting] = 0.0
         follow(experts)
     for slot in range(k):
-        rest, item = experts.rng[slot], 0
+        rest, item = experts.coins[slot], 0
         while item < n - 1 and rest >= experts.points[slot, item]:
             rest -= experts.points[slot, item]
             item += 1

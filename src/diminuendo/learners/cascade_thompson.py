@@ -1,15 +1,15 @@
 """Cascade Thompson: beliefs about each item by itself, learned from clicks; the click yardstick. Not private.
 
-Each item has a chance of being clicked by whoever looks at it, of which nothing is known at first: Beta(1, 1). A round
-draws one chance per item from what is believed and shows the k largest, the largest first. Whoever clicks in slot i has
-looked at the slots up to i: the items before it have failed, and the clicked one has succeeded. Whoever clicks nothing
-has looked at them all. So an item is judged by what it adds to those it stands behind: that is why this does well also
-where items are much alike, which is not the model that it was made for.
+Each item has a chance of being clicked by a user who looks at it, of which nothing is known at first: Beta(1, 1). A
+round draws one chance per item from what is believed and shows the k largest, the largest first. A user who clicks in
+slot i has looked at the slots up to i: the items before it have failed, and the clicked one has succeeded. A user who
+clicks nothing has looked at them all. So an item is judged by what it adds to those it stands behind: that is why this
+does well also where items are much alike, which is not the model that it was made for.
 
 All draws of a round come from one public word, the seed of a small generator: a round has its word or is not begun.
 
-Regret     no bound for submodular users. Where every item attracts by itself, and everybody alike, of order log T with
-           a constant that depends on the gaps between items (Zhong, Chueng & Tan 2021).
+Regret     no bound for submodular users. Where every item attracts by itself, and all users are alike, of order log T
+           with a constant that depends on the gaps between items (Zhong, Chueng & Tan 2021).
 Guarantee  none.
 Assumes    for learning: users who read from the top (streams/clicks.py), much alike in the long run.
 References Kveton, Szepesvari, Wen & Ashkan (2015), ICML, for cascading bandits; Cheung, Tan & Zhong (2019), AISTATS;
@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from diminuendo._numba import inline, kernel
+from diminuendo._numba import as_kernel, inline, kernel
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Clicks
 from diminuendo.learners.base.feedback_window import Patient
@@ -148,14 +148,14 @@ def gamma(shape: float, seed: np.uint64, used: int) -> tuple[float, int]:
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
         length, angle = uniform(mixed(seed, used)), uniform(mixed(seed, used + 1))
-        kept = uniform(mixed(seed, used + 2))
+        accept = uniform(mixed(seed, used + 2))
         used += 3
         normal = math.sqrt(-2.0 * math.log(1.0 - length)) * math.cos(2.0 * math.pi * angle)
         root = 1.0 + c * normal
         if root <= 0.0:
             continue
         cube = root * root * root
-        if math.log(1.0 - kept) < 0.5 * normal * normal + d * (1.0 - cube + math.log(cube)):
+        if math.log(1.0 - accept) < 0.5 * normal * normal + d * (1.0 - cube + math.log(cube)):
             return d * cube, used
 
 
@@ -192,7 +192,7 @@ def _show(seen: Ints, row: Items, rng: PublicWords, chances: Floats) -> bool:
 
 @inline
 def _look(seen: Ints, row: Items, clicked: int) -> None:
-    """Somebody read from the top until she clicked."""
+    """A user read from the top until they clicked."""
     for slot in range(len(row)):
         if slot == clicked:
             seen[row[slot], CLICKED] += 1
@@ -200,14 +200,7 @@ def _look(seen: Ints, row: Items, clicked: int) -> None:
         seen[row[slot], FAILED] += 1
 
 
-@kernel
-def _draw_round(seen: Ints, row: Items, rng: PublicWords, chances: Floats) -> bool:
-    return _show(seen, row, rng, chances)
-
-
-@kernel
-def _learn_click(seen: Ints, row: Items, clicked: int) -> None:
-    _look(seen, row, clicked)
+_draw_round, _learn_click = as_kernel(_show), as_kernel(_look)
 
 
 @kernel

@@ -59,7 +59,7 @@ from diminuendo.types import EMPTY_SLOT, Ints, Items, Objective
 
 @dataclass(frozen=True)
 class Epochs:
-    """Which rounds belong together: public, and decided before anybody comes."""
+    """Which rounds belong together: public, and decided before the first user."""
 
     first: int
     doubling: bool
@@ -75,7 +75,7 @@ class Epochs:
 
 
 def first_epoch(n_items: int, rate: float) -> int:
-    """The users of the first epoch: enough that an item they all want is drawn before N others that nobody wants.
+    """The users of the first epoch: enough that an item they all want is drawn before N others that no user wants.
 
     With fewer nothing can be learned. Beginning later would not help: a slate drawn from few users is no worse than
     the random slates that would be shown instead, and its users are needed for nothing else.
@@ -88,7 +88,7 @@ class EpochPolicy(MenuPolicy):
 
     reader = Objectives()
     remote_rounds = True
-    purpose = "the slate drawn after her epoch"
+    purpose = "the slate drawn after their epoch"
     proof = "docs/maths/epoch-greedy.md, Theorem Q1"
     budget: Budget
 
@@ -111,7 +111,7 @@ class EpochPolicy(MenuPolicy):
         self._users = UserStore(frame.n_items)
         self._walk: ScoreWalk | None = None  # a release that was begun and could not be finished
         self._slate: Items = np.zeros(frame.slots, dtype=np.int32)
-        self._made = np.zeros(1, dtype=np.int64)  # slates drawn: one for each epoch that is over
+        self._n_slates = np.zeros(1, dtype=np.int64)  # slates drawn: one for each epoch that is over
         self._chooser = self._next_menu().chooser()
 
     # What is promised.
@@ -130,23 +130,23 @@ class EpochPolicy(MenuPolicy):
 
     def _next_menu(self) -> Menu:
         """What is shown until the running epoch is over, from what was drawn."""
-        frame, made = self.frame, int(self._made[0])
+        frame, n_slates = self.frame, int(self._n_slates[0])
         sizes = frame.n_items, frame.slots
-        first = (frame.published_at(self.epochs.end(made - 1)) or frame.rounds) if made else 0
-        end = frame.published_at(self.epochs.end(made))
-        if made:
+        first = (frame.published_at(self.epochs.end(n_slates - 1)) or frame.rounds) if n_slates else 0
+        end = frame.published_at(self.epochs.end(n_slates))
+        if n_slates:
             return OneSlate(*sizes, first, end, frame.public.passed, self._slate.copy())
         return self.items.random_menu(first, end, frame.public.passed)
 
     # The door: k items, drawn one after the other, each paid for and durable before it is seen.
 
     def due(self) -> bool:
-        """Whether an epoch is settled whose slate was not drawn yet."""
-        return int(self._made[0]) < self.epochs.of(self.frame.closed)
+        """Whether an epoch is closed whose slate was not drawn yet."""
+        return int(self._n_slates[0]) < self.epochs.of(self.frame.closed)
 
     def release(self) -> None:
         """Draw the slate of an epoch that is over, each item on disk before the next is asked for."""
-        number, guard = int(self._made[0]), self.frame.guard
+        number, guard = int(self._n_slates[0]), self.frame.guard
         if self._walk is None:
             with guard.answers:
                 self._walk = self._users.score_walk(number)
@@ -161,8 +161,8 @@ class EpochPolicy(MenuPolicy):
             walk.join(item)
             slate = self._placed(walk.chosen)
         with guard.answers, guard.lock:
-            self._users.forget(number + 1)  # first: whatever happens, nobody is asked for a second slate
-            self._slate[:], self._made[0] = slate, number + 1
+            self._users.forget(number + 1)  # first: whatever happens, no user is queried for a second slate
+            self._slate[:], self._n_slates[0] = slate, number + 1
             self._chooser, self._walk = self._next_menu().chooser(), None
 
     def _placed(self, chosen: Sequence[int]) -> Items:
@@ -178,16 +178,16 @@ class EpochPolicy(MenuPolicy):
     # Private: users are kept until their epoch is over.
 
     def learn(self, place: int, answer: Objective) -> None:
-        """Keep her until her epoch is over; if it is, she has said nothing."""
+        """Store the user until their epoch is over; later feedback is ignored."""
         epoch = self.epochs.of(self.frame.decisions.round_at(place))
-        if epoch >= self._made[0]:
+        if epoch >= self._n_slates[0]:
             self._users.add(answer, epoch)
 
     def learn_all(self, places: Ints, answers: Sequence[Objective] | Users) -> None:
-        """As `learn`, each with the round in which she came."""
+        """As `learn`, each with their round."""
         rounds = self.frame.decisions.rounds_at(places)
         epochs = np.array([self.epochs.of(number) for number in rounds.tolist()])
-        for epoch in np.unique(epochs[epochs >= self._made[0]]).tolist():
+        for epoch in np.unique(epochs[epochs >= self._n_slates[0]]).tolist():
             (which,) = np.nonzero(epochs == epoch)
             if isinstance(answers, Users):
                 theirs, some = answers[which], range(len(which))
@@ -201,7 +201,7 @@ class EpochPolicy(MenuPolicy):
         self._users.erase(rounds)
 
     def replay(self, users: Users, slates: Items, done: int) -> int:
-        """To the end of the epoch, or until the next slate is drawn: everybody before is counted by then."""
+        """To the end of the epoch, or until the next slate is drawn: all users before are counted by then."""
         epoch = self.epochs.of(self.frame.rounds)
         end = self.stop(users, done, self.epochs.end(epoch), self.menu.end)
         stop = done + self.draw_rows(slates[done:end])
@@ -221,15 +221,15 @@ class EpochPolicy(MenuPolicy):
 
     def state(self) -> Any:
         """The slate that is shown, and how many were drawn."""
-        return self._slate, self._made
+        return self._slate, self._n_slates
 
     def extra(self) -> dict[str, NDArray[Any]]:
         """The users of the running epoch."""
         return self._users.written()
 
-    def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+    def take_extra(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Keep the users of the running epoch again."""
-        self._users.read(found, np.iinfo(np.int64).max)
+        self._users.read(arrays)
 
     def restored(self) -> None:
         """The menu follows from the slate."""

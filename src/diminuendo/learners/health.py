@@ -1,4 +1,4 @@
-"""Health: whether what a learner has published shows that anybody answers in time.
+"""Health: whether the releases of a learner show that feedback arrives in time.
 
 A learner that no answer reaches in time shows random slates for ever, and nothing else tells: who answers is private.
 But a total of rewards is published of each batch or block, with noise of a known law. Health is computed from these
@@ -8,7 +8,7 @@ Two bets are made on each total, at odds that are fair, or worse, if what they b
 average as fast as such a bet can if the other side is true. The first bets against a *healthy* learner, whose chosen
 slates earn at least `floor` per answer; where it has multiplied its stake by a thousand, there is no signal. The second
 bets against silence; where it has, there is one. By Ville's inequality either happens wrongly with probability 1/1000
-at most over a whole run, whenever anybody looks (docs/maths/health.md, Theorems H2 and H3).
+at most over a whole run, whenever it is read (docs/maths/health.md, Theorems H2 and H3).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ State = Literal["ok", "too early to tell", "no signal", "drift", "not available"
 SURE = math.log(1000)
 """The logarithm of what one over the probability of a false alarm is, over a whole run."""
 LEAST, LED, EXPLORED = 0.01, 0.1, 0.05
-"""The floor is at least LEAST, one reward in a hundred answers. It is at most LED where everybody is shown the best
+"""The floor is at least LEAST, one reward in a hundred answers. It is at most LED where all users are shown the best
 slate that is known, since one that pleases less than one in ten is hardly worth choosing; and half of that where a part
 of them is shown slates in order to learn."""
 EARLY = 10
@@ -105,20 +105,6 @@ class Health:
 NOT_AVAILABLE = Health("not available", ADVICE["not available"])
 
 
-class NoiseLaw(Protocol):
-    """The law of the noise in one published total; all of it is public."""
-
-    limit: float
-    """Stakes are below this."""
-    variance: float
-
-    def log_mgf(self, stake: Floats) -> Floats:
-        """At least log E exp(stake noise), which is the same for -stake."""
-
-    def slope(self, stake: Floats) -> Floats:
-        """The derivative of that."""
-
-
 class GaussianNoise:
     """Normal noise of that deviation, rounded to multiples of `tick`: rounding moves it by half a tick at most."""
 
@@ -158,6 +144,10 @@ class LaplaceNoise:
         t, rate = stake / self._ticks, 1 / self._scales
         each = 1 / np.expm1(rate - t) - 1 / np.expm1(rate + t)
         return np.asarray((self._numbers * each).sum(axis=0) / self._ticks)
+
+
+NoiseLaw: TypeAlias = GaussianNoise | LaplaceNoise
+"""The law of the noise in one published total; all of it is public. Stakes are below its `limit`."""
 
 
 def best_stakes(gain_slope: Callable[[Floats], Any], many: int, noise: NoiseLaw) -> Floats:
@@ -247,10 +237,10 @@ class Signal:
             self.warned = True
             warnings.warn(f"{name!r}: {self.health}. {ADVICE['no signal']}", NoSignal, stacklevel=4)
 
-    def take(self, found: NDArray[Any] | None) -> None:
+    def take(self, array: NDArray[Any] | None) -> None:
         """Go on from a snapshot's array, if it holds one."""
-        if found is not None:
-            self.array[:] = found
+        if array is not None:
+            self.array[:] = array
 
 
 def _mixed(logs: Floats) -> float:

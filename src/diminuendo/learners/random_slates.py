@@ -1,4 +1,4 @@
-"""Random: k distinct items, uniformly, for everybody. The floor that every learner must clear.
+"""Random: k distinct items, uniformly, for all users. The floor that every learner must clear.
 
 Guarantee  slates are drawn before and without anything users say, so they are (0, 0)-private.
 """
@@ -32,14 +32,14 @@ class RandomPolicy(MenuPolicy):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Perfect: slates do not depend on anybody."""
+        """Perfect: slates do not depend on any user."""
         return perfect_privacy("slates are drawn without looking at feedback", self.frame.rng.secure)
 
     def learn(self, place: int, answer: None) -> None:
         """Nothing is learned."""
 
     def replay(self, users: Users, slates: Items, done: int) -> int:
-        """Random slates for everybody."""
+        """Random slates for all users."""
         return done + self.draw_rows(slates[done:])
 
 

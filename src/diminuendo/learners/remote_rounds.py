@@ -135,7 +135,7 @@ class RemoteRounds:
             theirs = (
                 feedback[which] if isinstance(feedback, Users) else [answers[each] for each in which.tolist()]
             )
-            with frame.guard.learning():
+            with frame.learning():
                 self._policy.learn_all(places, theirs)
 
     def _sound(self, rows: Ints, kinds: Ints) -> NDArray[np.bool_]:
@@ -169,5 +169,5 @@ class RemoteRounds:
         of a release.
         """
         guard = self._frame.guard
-        with guard.everything(), guard.learning():
+        with guard.everything(), self._frame.learning():
             self._policy.erase(np.asarray(rounds, dtype=np.int64))

@@ -213,7 +213,7 @@ def sound_table(family: Any, table: Any, n_items: int, first: int, end: int) -> 
 
 @lru_cache(maxsize=64)
 def blank_table(family: Family, n_items: int) -> Table:
-    """The table of nobody: what all tables of a family share."""
+    """A table without users: what all tables of a family share."""
     none, nobody = np.zeros(0), np.zeros(1, dtype=np.int64)
     widths = family.columns(n_items)
     return family.table(

@@ -85,7 +85,7 @@ def checked_rows(matrix: Matrix, n_columns: int, *, column: str, quantity: str) 
         if wrong.any():
             place = int(np.argmax(wrong))
             row = int(np.searchsorted(starts, place, side="right")) - 1
-            inside = 0 <= columns[place] < n_columns  # else it is no place, but what somebody said
+            inside = 0 <= columns[place] < n_columns  # else it is no place, but user data
             raise InvalidInput(f"Row {row}{f', {column} {columns[place]}' if inside else ''}: {what}")
 
     outside = (columns < 0) | (columns >= n_columns)

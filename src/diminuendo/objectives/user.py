@@ -213,7 +213,7 @@ def user(family: Family, row: Mapping[int, float] | Sequence[Mapping[int, float]
         if columns.dtype.kind not in "iu" and len(columns):
             raise InvalidInput("What a user cares about is named by whole numbers: {3: 0.5, 7: 0.25}.")
         columns = np.sort(columns)
-        values = _validate.numbers([part[column] for column in columns.tolist()], "What it is worth to her")
+        values = _validate.numbers([part[column] for column in columns.tolist()], "Values")
         matrices.append(
             SparseRows(np.array([0, len(columns)]), columns.astype(np.int64), values, (1, width))
         )  # checked below

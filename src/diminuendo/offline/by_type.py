@@ -77,7 +77,7 @@ def greedy_by_type(stream: Stream, slots: int, types: Ints | None = None) -> Hin
     known = stream.types if types is None else types
     if known is None or not isinstance(stream, Users):
         raise InvalidInput(
-            f"Nothing is known of the users of {stream.name}; give people.with_contexts(contexts, table)."
+            f"Nothing is known of the users of {stream.name}; give users.with_contexts(contexts, table)."
         )
     if len(known) != len(stream):
         raise InvalidInput(f"types must have one for each of {len(stream):,} users; got {len(known):,}.")

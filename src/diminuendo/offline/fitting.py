@@ -155,8 +155,8 @@ class FittedRules:
         waiting = (slates == EMPTY_SLOT) & (pins != EMPTY_SLOT)
         first = waiting.argmax(axis=1)
         pinned = waiting[each, first]
-        found_slot, found_item = np.where(pinned, first, slot), np.where(pinned, pins[first], item)
-        return np.where((fits | pinned)[:, None], np.stack([found_slot, found_item], axis=1), EMPTY_SLOT)
+        slots, items = np.where(pinned, first, slot), np.where(pinned, pins[first], item)
+        return np.where((fits | pinned)[:, None], np.stack([slots, items], axis=1), EMPTY_SLOT)
 
     def kept(self, slates: Items, available: Flags) -> Items:
         """What may stay of a slate, or of several, after items have come or gone.

@@ -91,7 +91,7 @@ def greedy(stream: Stream, slots: int, *, rules: SlateRules | None = None) -> Hi
 
 
 def _by_rules(summed: Total, rules: FittedRules) -> Hindsight:
-    """Everybody is asked about every item, every time."""
+    """Evaluate every item for every user in every step."""
     slate: Items = np.full(rules.slots, EMPTY_SLOT, dtype=np.int32)
     everything, added = np.ones(rules.n_items, dtype=np.bool_), list[float]()
     while picked := rules.pick(gains := summed.gains(), slate, everything):
@@ -150,7 +150,7 @@ def top_sum(gains: Floats, count: int) -> float:
 
 
 def _moving(summed: UsersTotal, k: int) -> list[float]:
-    """Gains that go along with the prefix are nearly right; where that leaves a doubt, everybody is asked again."""
+    """Gains that go along with the prefix are nearly right; where that leaves a doubt, all are evaluated anew."""
     added: list[float] = []
     gains = summed.gains()
     nearly = 8 * 2.0**-53 * len(summed.stream) * (1.0 + gains.max())

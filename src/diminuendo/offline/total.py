@@ -21,7 +21,7 @@ def total(stream: Stream) -> Total:
 
 
 class Total:
-    """F(S), the sum of f_t(S) over a stream, along a growing prefix S; by asking everybody, one after the other."""
+    """F(S), the sum of f_t(S) over a stream, along a growing prefix S; by one call for each user."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream, self.n_items = stream, stream.n_items
@@ -59,26 +59,25 @@ class UsersTotal(Total):
     def __init__(self, users: Users) -> None:
         users.check()
         super().__init__(users)
-        self.users, everybody = users, np.arange(len(users))
-        self._walkers = walkers_of(users.table, everybody)
+        self.users, self._walkers = users, walkers_of(users.table, np.arange(len(users)))
         self._buffer = new_gain_buffer(users.n_items, users.family.leaves)
 
     def begin(self) -> None:
-        """Back to the empty prefix, in everybody's state."""
+        """Back to the empty prefix, in all users' states."""
         super().begin()
         begin(self._walkers)
 
     def add(self, item: int) -> None:
-        """prefix := prefix + item, in everybody's state."""
+        """prefix := prefix + item, in all users' states."""
         super().add(item)
         _add(self._walkers, item)
 
     def value(self) -> float:
-        """F(prefix), from everybody's state."""
+        """F(prefix), from all users' states."""
         return float(_value(self._walkers))
 
     def gains(self) -> Floats:
-        """Every item's gain: of each user, only what she may gain from is asked."""
+        """Every item's gain; for each user, only items that may add something are evaluated."""
         out = np.zeros(self.n_items)
         _gains(self._walkers, self._buffer, out)
         out[self.prefix] = 0.0

@@ -221,7 +221,7 @@ def bandit_dp(
     To read it: `paper.algorithms.bandit_dp`. `calibration="paper"` is the pseudocode as printed: after an
     exploration all experts redraw (`resample="all"`), and nothing bounds the number of explorations
     (`capped=False`). "tight" changes more than numbers: only the expert that learned redraws ("own"), and
-    explorations are capped, so that the cost of a run does not depend on coins. Each can be combined with either
+    explorations are capped, so that the cost of a run does not depend on random draws. Each can be combined with either
     calibration.
 
     Parameters

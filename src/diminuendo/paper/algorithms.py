@@ -60,7 +60,7 @@ def uniform(n: int, public: PublicSource) -> int:
 
 
 def bernoulli(p: float, public: PublicSource) -> bool:
-    """Toss a coin that comes up with probability p, a multiple of 2^-53."""
+    """Draw True with probability p, a multiple of 2^-53."""
     return uniform(1 << 53, public) < p * (1 << 53)
 
 

@@ -1,8 +1,8 @@
-"""Plan: what each learner would do with a budget, before anybody arrives.
+"""Plan: what each learner would do with a budget, before the first user arrives.
 
-A candidate is the learner itself, made for the setting and asked: what it runs with, what it promises, what regret is
-proved. So what is planned is what is run. Only public facts go in: nothing here ever sees a user. What cannot be
-proved from them is forecast from a stated model of users who do not exist (model.py).
+A candidate is the learner itself, made for the setting: its parameters, its guarantee and its regret bound. So the
+planned learner is the one that runs. A plan uses public facts alone and no user's data. What these facts do not prove
+is forecast from a stated model of synthetic users (model.py).
 """
 
 from diminuendo.plan.contexts import ContextPlan

@@ -84,24 +84,24 @@ class FirstLook:
         return vars(self) | {"sure": SURE}
 
 
-def first_look(made: Learner) -> FirstLook | None:
+def first_look(learner: Learner) -> FirstLook | None:
     """The first look of a learner that publishes slates; None for other learners."""
-    policy = made.policy
+    policy = learner.policy
     if not isinstance(policy, SlatePolicy) or policy.budget is None:
         return None
     rounds, epsilon = policy.planner.horizon, policy.planner.noise.epsilon  # of one round: visits share it
-    uncut, slates = policy.planner.users_at_first, math.ceil(made.n_items / made.slots)
+    uncut, slates = policy.planner.users_at_first, math.ceil(learner.n_items / learner.slots)
     look = USERS_PER_SLATE * (1 + 1 / epsilon) * slates
     shown = min(slates, max(1, int(FIRST_SHARE * rounds) // int(uncut)))
     spare = rounds / (ENOUGH * slates * USERS_PER_SLATE) - 1
     return FirstLook(
         int(uncut),
         min(rounds, shown * int(uncut)),
-        min(made.n_items, shown * made.slots),
+        min(learner.n_items, shown * learner.slots),
         round(slates * uncut),
         math.sqrt(2) / epsilon,
         SURE_SCALES / epsilon,
         round(ENOUGH * look),
-        made.max_rounds_per_user / spare if spare > 0 else None,
+        learner.max_rounds_per_user / spare if spare > 0 else None,
         rounds < round(TOO_FEW * look),
     )

@@ -1,11 +1,11 @@
-"""The public model: users who do not exist, from public facts alone, behind every forecast of a plan.
+"""The public model: synthetic users, from public facts alone, behind every forecast of a plan.
 
 Each of them wants each item or not, independently: the item of rank r with probability
 
     p_r = min(top, c / r),    c such that they want `cares_about` items on average,    top = 1/3 + 2/3 cares_about / N.
 
 So appeal falls like Zipf's law, and a third of all users at most want the same thing (more where users want a good
-part of everything). A user is happy with a slate that has anything she wants. Which item has which rank is drawn
+part of everything). A user is happy with a slate that has any item they want. Which item has which rank is drawn
 from a seed. Nothing here is an estimate: it is a stated assumption, the same for all who state the same facts.
 
 `half_way` forecasts after how many users half the way from random choice to hindsight is made. At release b, with t_b
@@ -42,7 +42,7 @@ from diminuendo.types import Floats
 NUMBERS = 400_000
 """About how many numbers of noise are drawn for each release."""
 TYPICAL = 4.0
-"""How many items a user is taken to care about when nobody says: a shopping basket, a visit of a web site."""
+"""How many items a user is taken to care about by default: a shopping basket, a visit of a web site."""
 ROWS_AT_ONCE = 1_000_000
 """Random numbers held at the same time."""
 
@@ -54,7 +54,7 @@ class PublicModel:
     n_items: int
     cares_about: float
     appeal: Floats = field(init=False, repr=False, compare=False)
-    """The probability that somebody wants the item of each rank."""
+    """The probability that a user wants the item of each rank."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "appeal", _appeal(self.n_items, self.cares_about))

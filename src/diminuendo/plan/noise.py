@@ -71,7 +71,7 @@ def deviations(plan: OverlapPlan, cares_about: float) -> Floats:
     """After each release, the deviation of the noise in every item's count of users so far."""
     wishes, ends = math.sqrt(max(1.0, cares_about)), plan.schedule.ends
     batches = np.array(plan.schedule.sizes, dtype=np.float64)[: plan.weights.shape[1]]
-    asked = Clip().ticks * (plan.weights @ batches)
+    participants = Clip().ticks * (plan.weights @ batches)
     shares = [singles_share(wishes, plan.nu, end) for end in ends[: plan.releases]]
     sigma = np.array(
         [
@@ -79,7 +79,7 @@ def deviations(plan: OverlapPlan, cares_about: float) -> Floats:
             for both, share in zip(plan.sigmas, shares, strict=True)
         ]
     )
-    result: Floats = np.array(ends[: plan.releases]) * np.cumsum((asked / sigma) ** 2) ** -0.5
+    result: Floats = np.array(ends[: plan.releases]) * np.cumsum((participants / sigma) ** 2) ** -0.5
     return result
 
 
@@ -96,7 +96,7 @@ def noise(plan: OverlapPlan | None, cares_about: float) -> Noise | None:
     return Noise(plan.schedule.ends[plan.releases - 1], last, apart(last, cares_about))
 
 
-def releases_of(made: Learner) -> OverlapPlan | None:
+def releases_of(learner: Learner) -> OverlapPlan | None:
     """When and with what noise a learner publishes what items are worth, if it does."""
-    result = getattr(made.policy, "plan", None)
+    result = getattr(learner.policy, "plan", None)
     return result if isinstance(result, OverlapPlan) else None

@@ -330,8 +330,8 @@ def plan(
             except InvalidInput as error:
                 left_out[name] = str(error)
     name, why = pick(result, setting, store_users=store_users, adversarial=adversarial)
-    made = LEARNERS[name].for_setting(setting)
-    releases, look = releases_of(made), first_look(made)
+    learner = LEARNERS[name].for_setting(setting)
+    releases, look = releases_of(learner), first_look(learner)
     model = PublicModel(setting.n_items, cares)
     if private_context and contexts is None:
         raise InvalidInput(
@@ -339,7 +339,7 @@ def plan(
         )
     known = None
     if contexts is not None:
-        known = context_plan(tuple(contexts), private_context, made, setting, look)
+        known = context_plan(tuple(contexts), private_context, learner, setting, look)
     half = None
     if releases is not None:
         half = half_way(releases, model, setting.slots, as_feedback_window(setting.feedback_window))
@@ -389,32 +389,32 @@ def candidate(name: str, setting: Setting) -> Candidate:
     kind = LEARNERS[name]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", OutOfRange)
-        made = kind.for_setting(setting)
+        learner = kind.for_setting(setting)
     notes = tuple(str(warning.message) for warning in caught if issubclass(warning.category, OutOfRange))
     return Candidate(
         name,
         kind.summary,
-        made.parameters | _printed(name, made, setting),
-        made.guarantee,
-        made.claim,
-        made.regret_bound(setting.rounds),
+        learner.parameters | _printed(name, learner, setting),
+        learner.guarantee,
+        learner.claim,
+        learner.regret_bound(setting.rounds),
         notes,
     )
 
 
-def _printed(name: str, made: Learner, setting: Setting) -> dict[str, Any]:
+def _printed(name: str, learner: Learner, setting: Setting) -> dict[str, Any]:
     """The paper's letters, and its formula for gamma before it is held at 1."""
     letters = {"rate": "eta", "exploring": "gamma", "curvature": "H"}
-    own = made.parameters
+    own = learner.parameters
     result = {letter: own[name] for name, letter in letters.items() if own.get(name) is not None}
-    if made.name == "bandit-dp" and "calibration=paper" in name and "draw=direct" not in name:
+    if learner.name == "bandit-dp" and "calibration=paper" in name and "draw=direct" not in name:
         result["gamma_as_printed"] = paper_exploring(setting.n_items, setting.slots, setting.rounds)
         result["rounds_for_gamma"] = rounds_for_paper_exploring(setting.n_items, setting.slots)
     return result
 
 
 def pick(
-    found: Sequence[Candidate],
+    candidates: Sequence[Candidate],
     setting: Setting,
     *,
     store_users: bool = True,
@@ -424,7 +424,7 @@ def pick(
 
     Parameters
     ----------
-    found : sequence of Candidate
+    candidates : sequence of Candidate
         All candidates.
     setting : Setting
         What they were made for.
@@ -450,11 +450,11 @@ def pick(
     users = "1 user" if setting.rounds == 1 else f"{setting.rounds:,} users"
     if setting.n_items == setting.slots or setting.rounds == 1:
         return "random", (
-            "There is nothing to learn: no slate is better than another, or nobody comes after the first user. "
+            "There is nothing to learn: no slate is better than another, or no user comes after the first. "
             "Random slates are free."
         )
     kept_out = () if store_users else [name for name, entry in LEARNERS.items() if entry.advice.keeps_users]
-    private = [one for one in found if one.keeps_to(setting) and one.name not in kept_out]
+    private = [one for one in candidates if one.keeps_to(setting) and one.name not in kept_out]
     entries = {one.name: LEARNERS[one.name] for one in private if one.name in LEARNERS}
     rule = preferred(setting, entries, store_users=store_users)
     if rule is not None and not adversarial:
@@ -462,7 +462,7 @@ def pick(
     bounded = [one for one in private if one.bound is not None]
     if not bounded:
         return "random", (
-            f"No private learner{'' if store_users else ' that keeps nobody'} with a bound can be made for this "
+            f"No private learner{'' if store_users else ' that stores no users'} with a bound can be made for this "
             f"budget and {users}. Random slates are free." + ("" if rule is None else f" {_rival(rule)}")
         )
     best = min(bounded, key=lambda one: one.bound or math.inf)

@@ -1,7 +1,7 @@
-"""Prices: what epsilon buys, the loss of a learner at several epsilons, simulated on users who do not exist.
+"""Prices: the loss of a learner at several epsilons, simulated on synthetic users.
 
-The learner itself is run, with seeded coins, on users of the public model (model.py). Its loss is the part of greedy's
-reward in hindsight that it does not reach.
+The learner itself runs, with a seeded randomness source, on users of the public model (model.py). Its loss is the share
+of greedy's reward in hindsight that it does not reach.
 
 Half way is a formula where the learner publishes sums (model.py). Where bandit or click feedback comes back it is
 read off the runs: the first stretch of users whose slates earn half way from random choice to greedy, on average over
@@ -122,19 +122,22 @@ def prices(
     With a public sample the users of the sample are simulated: to all others the same happens (docs/maths/late.md, L4).
     """
     one_in, whole, setting = setting.sample, setting.rounds, in_sample(setting)
-    asked = sorted({*(EPSILONS[setting.feedback] if epsilons is None else epsilons), setting.epsilon})
+    budgets = sorted({*(EPSILONS[setting.feedback] if epsilons is None else epsilons), setting.epsilon})
     model = PublicModel(setting.n_items, cares_about)
     simulated = short_run(name, setting).setting
     seeds = SEEDS if setting.feedback == "full" or simulated.n_items <= FEW_ITEMS else 1
     crowd = [_sample(model, simulated, seed) for seed in range(seeds)]
-    work = len(asked) * len(crowd)
+    work = len(budgets) * len(crowd)
     tick = progress("trying epsilons on made-up users", work) if progress else lambda done: None
     result = []
-    for epsilon in asked:
+    for epsilon in budgets:
         at = replace(setting, epsilon=epsilon)
         short = short_run(name, at)
         try:
-            made, ready = _made(name, at), [_made(name, short.setting, sample.seed) for sample in crowd]
+            priced_learner, ready = (
+                _made(name, at),
+                [_made(name, short.setting, sample.seed) for sample in crowd],
+            )
         except InvalidInput:  # this epsilon is beyond what the learner can be made for; others are not
             tick(len(crowd))
             continue
@@ -144,14 +147,16 @@ def prices(
             losses.append(loss)
             worths.append(worth)
             tick(1)
-        plan, look = releases_of(made), first_look(made)
-        told = noise(plan, cares_about) or look
+        plan, look = releases_of(priced_learner), first_look(priced_learner)
+        resolution = noise(plan, cares_about) or look
         if plan is None:
             half = _half_way(np.mean(worths, axis=0), model, at, short)
         else:
             half = half_way(plan, model, at.slots, as_feedback_window(at.feedback_window))
         half = None if half is None else min(whole, half * one_in)
-        result.append(Price(epsilon, tuple(losses), None if told is None else told.apart, half, look))
+        result.append(
+            Price(epsilon, tuple(losses), None if resolution is None else resolution.apart, half, look)
+        )
     return tuple(result)
 
 
@@ -268,20 +273,20 @@ def _made(name: str, setting: Setting, seed: int | None = None) -> Learner:
 
 def _run(learner: Learner, short: ShortRun, sample: _Sample) -> tuple[float, Floats]:
     """What is lost to hindsight; and what the slate of each round is worth under the model."""
-    # Users might come again, but do not.
+    # No synthetic user returns.
     each = np.arange(len(sample.users)) if short.setting.max_rounds_per_user > 1 else None
     delay = _late(as_feedback_window(short.setting.feedback_window), len(sample.users), sample.seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NoSignal)  # these users were made up, and answer
+        warnings.simplefilter("ignore", NoSignal)  # synthetic users respond
         slates = replay(learner, sample.users, short.setting.feedback, user_ids=each, delay=delay)
-    misses = 1 - np.append(sample.appeal, 0.0)[slates]  # an empty slot is -1: nobody wants what is there
+    misses = 1 - np.append(sample.appeal, 0.0)[slates]  # an empty slot is -1, with appeal 0
     worth: Floats = 1 - misses.prod(axis=1)
     earned = short.mean(sample.users.values(slates))
     return float(1 - earned / sample.best) if sample.best > 0 else 0.0, worth
 
 
 def _late(feedback_window: FeedbackWindow, users: int, seed: int) -> Ints | None:
-    """Everybody answers when her deadline comes, at the latest; or not at all. When before makes no difference."""
+    """Users respond at the deadline or not at all: earlier responses make no difference."""
     if feedback_window == NO_FEEDBACK_WINDOW:
         return None
     return Delay(feedback_window.ahead, response_rate=feedback_window.response_rate).drawn(users, seed)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from diminuendo.privacy.ledger import Ledger
     from diminuendo.privacy.tokens import Tokens
 
-# Whoever reads a ledger need not load what draws: front ends of the service do without.
+# To read a ledger takes no sampler: front ends of the service never load one.
 __getattr__, __dir__ = lazily(
     __name__, {"books.releases": "Releases", "ledger": "Ledger", "tokens": "Tokens"}
 )

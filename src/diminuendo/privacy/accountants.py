@@ -27,7 +27,7 @@ from diminuendo.privacy.rounding import root_up, rounded_up
 
 
 class BatchCosts:
-    """A running total: what everybody paid, and what each batch of each partition paid besides.
+    """A running total: what all users paid, and what each batch of each partition paid besides.
 
     Adding in place takes no longer as it grows.
     """
@@ -39,7 +39,7 @@ class BatchCosts:
 
     @property
     def total(self) -> Fraction:
-        """The most that one user-round can have paid: in each partition she is in some batch."""
+        """The most that one user-round can have paid: in each partition the round is in some batch."""
         return self.common + sum(self.worst.values())
 
     def put(self, partition: str, column: int, cost: Fraction) -> None:
@@ -56,7 +56,7 @@ class BatchCosts:
         return self
 
     def plus(self, other: BatchCosts) -> BatchCosts:
-        """The sum of both, which stay as they are: whoever fails in the midst of this has added nothing."""
+        """The sum of both, which stay as they are, also if this fails in its midst."""
         result = BatchCosts()
         result.common, columns, worst = self._with(other)
         result.columns, result.worst = self.columns | columns, self.worst | worst
@@ -185,22 +185,22 @@ class Additive(Accountant):
 
     def tally(self, event: Event) -> BatchCosts:
         """The cost of any event, batches kept apart."""
-        made = BatchCosts()
+        costs = BatchCosts()
         if isinstance(event, events.Composed):
             for part in event.events:
-                made.add(self.tally(part))
+                costs.add(self.tally(part))
         elif isinstance(event, events.Repeated):
-            made.add(self.tally(event.event), event.times)
+            costs.add(self.tally(event.event), event.times)
         elif isinstance(event, events.Parallel):
-            made.common = max((self.tally(part).total for part in event.events), default=Fraction(0))
+            costs.common = max((self.tally(part).total for part in event.events), default=Fraction(0))
         elif type(event) not in self.prices:
             raise self._refuse(event)
         elif isinstance(event, events.NormalColumns):
             for column, number in enumerate(event.squares, start=event.first):
-                made.put(event.partition, column, self.prices[type(event)](number))
+                costs.put(event.partition, column, self.prices[type(event)](number))
         else:
-            made.common = self.prices[type(event)](event)
-        return made
+            costs.common = self.prices[type(event)](event)
+        return costs
 
     def epsilon(self, event: Event, delta: float, rounds: int = 1) -> float:
         """What the event is worth as (epsilon, delta)."""

@@ -383,7 +383,7 @@ class Guarantee:
     proof : str
         The page and theorem that prove it.
     secure_rng : bool
-        False if the randomness is seeded. Anybody with the seed can repeat the run, so nothing is hidden.
+        False if the randomness is seeded. The run can be repeated from the seed, so nothing is hidden.
     exact : bool, default True
         False if the proof is for real numbers and the program computes with floats.
     view : str, default "everybody"
@@ -430,5 +430,5 @@ def no_privacy(secure_rng: bool) -> Guarantee:
 
 
 def perfect_privacy(proof: str, secure_rng: bool) -> Guarantee:
-    """For learners whose slates do not depend on anybody."""
+    """For learners whose slates do not depend on feedback."""
     return Guarantee(0.0, 0.0, REPLACE_ONE_ROUND, proof, secure_rng)

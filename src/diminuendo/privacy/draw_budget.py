@@ -2,9 +2,9 @@
 
 Compiled code counts what it uses and stops where what was paid for ends; then the next instalment is charged to the
 ledger, or refused. Without a ledger there is one instalment, the whole run. How much is used depends on rounds and
-public coins only, never on what users said.
+public randomness only, never on feedback.
 
-Draws may be of several experts of whom a user touches one, decided by public coins: then an instalment pays for the
+Draws may be of several experts of which a user touches one, by public randomness: then an instalment pays for the
 same number of draws of *each*, and each has its own count. A learner that goes on from a snapshot cannot know what was
 drawn since, so it counts what was left of the last instalment as used up, for every expert, and pays again: with the
 same ledger, nothing is drawn that was not paid for, however often it is restored.
@@ -44,7 +44,7 @@ class DrawBudget:
     ) -> None:
         self.total, self.draws, self.span, self.secure = total, draws, span, secure
         self.ledger = ledger
-        """None: uses are counted, and nobody is charged."""
+        """None: uses are counted, and nothing is charged."""
         self.paid: Ints = np.zeros(experts, dtype=np.int64)
 
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ class DrawBudget:
             return
         if wanted >= self.total:
             raise InvalidInput(f"All {self.total} private draws that there may be were made.")
-        instalment = self.total - int(self.paid.min())  # all of it, where nobody is charged
+        instalment = self.total - int(self.paid.min())  # all of it without a ledger
         if self.ledger is not None:
             instalment = min(instalment, -(-self.total // INSTALMENTS))
             self.ledger.charge(

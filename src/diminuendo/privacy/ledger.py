@@ -258,17 +258,17 @@ class Ledger:
         self._books, self._kept = books, books.releases
 
     @classmethod
-    def _of(cls, found: ledger_file.Record, name: str, expect: str | None) -> Self:
+    def _of(cls, record: ledger_file.Record, name: str, expect: str | None) -> Self:
         """What a file says, in memory; it must contain the head that is expected."""
-        found.must_contain(expect, name)
-        ledger = cls(found.budget)
-        for entry in found.entries:
+        record.must_contain(expect, name)
+        ledger = cls(record.budget)
+        for entry in record.entries:
             ledger._enter(entry)
         if ledger._tally.total > ledger._limit:
             raise LedgerDamaged(
                 "The charges exceed the budget: no ledger accepted them. Restore the file from a copy."
             )
-        ledger.head = found.heads[-1]
+        ledger.head = record.heads[-1]
         return ledger
 
     def charge(self, event: Event, note: str = "", *, secure: bool = True) -> None:
@@ -299,7 +299,7 @@ class Ledger:
             raise InvalidInput("note must be one public line of at most 200 characters.")
         if not secure and self._books is not None:
             raise InvalidInput(
-                "A ledger that is written down is for users; seeded coins are for simulation. Use SystemSource."
+                "A ledger that is written down is for users; seeded randomness is for simulation. Use SystemSource."
             )
         with self._guard.lock:
             self._check_hold()
@@ -514,7 +514,7 @@ class Ledger:
         Notes
         -----
         Theorem A7 of docs/maths/accounting.md proves a bound that holds on every path (a privacy filter). A total
-        so far is not such a bound if somebody decides in the light of releases whether to charge again.
+        so far is not such a bound if the decision to charge again depends on releases.
         """
         proof = "docs/maths/accounting.md, Theorem A7"
         secure = not self._seeded and all(drawn.secure for drawn in self.drawn)
@@ -627,8 +627,8 @@ class _Named(Ledger):
     def hold(self, name: str) -> None:
         self._whole.hold(self._mine(name))
 
-    def let_go(self) -> None:
-        """Whoever held names here is gone, and whatever it had bought draws no more once they are bought again."""
+    def release_names(self) -> None:
+        """Release the names that are held here. A `Paid` that was bought before draws no more after a new purchase."""
         self._whole._check_hold()
         mine = self._mine("")
         self._whole._in_use -= {name for name in self._whole._in_use if name.endswith(mine)}
@@ -700,7 +700,7 @@ class Paid:
         name, ledger = f"{self.name}.{part}", self._ledger
         if ledger._books is not None and not secret.secure:
             raise InvalidInput(
-                "A ledger that is written down is for users, and seeded coins protect nobody. "
+                "A ledger that is written down is for users, and seeded randomness protects no one. "
                 "Use SecretRandomness(SystemSource()), or simulate with a ledger in memory: Ledger(budget)."
             )
         with ledger._guard.lock:

@@ -48,7 +48,7 @@ def guarantee_sentence(guarantee: Mapping[str, Any], *, max_rounds_per_user: int
         other, joint = "had anything else been known of them, or had they answered anything else", "joint "
         every = "Others are all but this user, together: all who see every slate but theirs and every released number"
         shown = [
-            "A user's own slates follow from what is known of them; whoever sees these slates may learn it."
+            "A user's own slates follow from what is known of them; a reader of these slates may learn it."
         ]
     return " ".join(
         [

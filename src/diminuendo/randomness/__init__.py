@@ -1,4 +1,4 @@
-"""Randomness: coins, and exact ways to spend them."""
+"""Randomness: sources of words, and exact samplers that use them."""
 
 from diminuendo.randomness.exponential import select
 from diminuendo.randomness.sources import RandomSource, SeededSource, SystemSource

@@ -168,19 +168,19 @@ def survives(rate: float, difference: int, secret: SecretRandomness) -> bool:
         raise InvalidInput("What a coin survives must be a whole number from -2^61 to 0.")
     _validate.positive_float(rate, "rate")
     with secret.lock:
-        while (kept := int(_survives(float(rate), int(difference), secret.view))) == UNFINISHED:
+        while (verdict := int(_survives(float(rate), int(difference), secret.view))) == UNFINISHED:
             secret.resume()
-    return kept == KEPT
+    return verdict == KEPT
 
 
 @kernel
 def _survives(rate: float, difference: int, secret: SecretWords) -> int:
     begin(secret)
     residual = below(1 << COIN_BITS, secret)
-    kept = UNFINISHED if residual == UNFINISHED else keep(residual, rate, difference, COIN_BITS, secret)
-    if kept == UNFINISHED:
+    verdict = UNFINISHED if residual == UNFINISHED else keep(residual, rate, difference, COIN_BITS, secret)
+    if verdict == UNFINISHED:
         undo(secret)
-    return kept
+    return verdict
 
 
 @kernel
@@ -210,8 +210,8 @@ def select_once(scores: Ints, rate: float, bits: int, bounds: Ints, secret: Secr
         while point >= bounds[item]:
             point -= bounds[item]
             item += 1
-        kept = keep(point, rate, scores[item] - best, bits, secret)
-        if kept == UNFINISHED:
+        verdict = keep(point, rate, scores[item] - best, bits, secret)
+        if verdict == UNFINISHED:
             return UNFINISHED
-        if kept == KEPT:
+        if verdict == KEPT:
             return item

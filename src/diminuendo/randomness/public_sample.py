@@ -1,10 +1,10 @@
-"""A public sample: learn from one in a hundred users, by a public coin for each, and serve all of them.
+"""A public sample: learn from one in a hundred users, drawn by public randomness, and serve all of them.
 
-The coin is thrown when somebody comes, before anything is known of what she says, and everybody may know how it fell.
+Each user is drawn on arrival, before their feedback is known, and the result of the draw is public.
 Who is in the sample has a round like any other: a place in a batch, a visit that counts, an answer that is waited for.
-Who is not is shown what the menu shows, and nothing else happens: no round, no visit, and her answer changes nothing.
+Who is not is shown what the menu shows, and nothing else happens: no round, no visit, and feedback changes nothing.
 
-Guarantee  that of the learner. A coin that is public does not lower epsilon. It lowers delta for a user who comes
+Guarantee  that of the learner. A public draw does not lower epsilon. It lowers delta for a user who comes
            seldom, which is not claimed (docs/maths/late.md, Theorem L4).
 """
 
@@ -20,11 +20,11 @@ BLOCK = 4
 
 
 class PublicSample:
-    """The coins of everybody who comes, by their numbers. Each is thrown once, whoever asks for it and how often."""
+    """Whether each user is in the sample, by the number of the arrival: a fixed function of that number."""
 
     def __init__(self, one_in: int, rng: PublicSource) -> None:
         self.one_in = one_in
-        # A stream of its own: what is shown needs other coins, of which there are as many as slates ask for.
+        # A stream of its own: slates use up other words, and how many depends on the slates.
         self._key = rng.take(2)
         self._below = np.uint64((1 << 64) // one_in)
         self._known = (0, np.zeros(0, dtype=np.bool_))

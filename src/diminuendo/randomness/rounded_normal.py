@@ -1,7 +1,7 @@
 r"""Rounded Gaussian noise, exactly: round(sigma * X) for a standard normal X, with whole-number arithmetic only.
 
 Adding a whole number and rounding to whole numbers may change places: n + round(Y) = round(n + Y). So whole numbers
-with this noise are what anybody can compute from the same numbers with real-valued Gaussian noise, and cost no more:
+with this noise can be computed from the same numbers with real-valued Gaussian noise, and cost no more:
 squared shifts over sigma^2 add up to mu^2, and the exact curve of mu holds, along adaptive releases too
 (docs/maths/sums.md, Theorem S6). Discrete Gaussian noise of the same sigma has no such curve, only the conversion from
 zCDP.
@@ -87,23 +87,23 @@ def half_power(next_digit: NextDigit) -> bool:
         return True
     while True:
         even = not even
-        fresh = _Uniform(next_digit)
-        if not fresh.below(last):
+        number = _Uniform(next_digit)
+        if not number.below(last):
             return even
-        last = fresh
+        last = number
 
 
 def accepts(k: int, x: _Uniform, next_digit: NextDigit) -> bool:
     """Yes with probability exp(-x (2k + x) / (2k + 2))."""
     last, even = x, True
     while True:
-        fresh = _Uniform(next_digit)
-        if not fresh.below(last):
+        number = _Uniform(next_digit)
+        if not number.below(last):
             return even
         part = _uniform_below(2 * k + 2, next_digit)
         if part > 2 * k or (part == 2 * k and not _Uniform(next_digit).below(x)):
             return even
-        last, even = fresh, not even
+        last, even = number, not even
 
 
 def _uniform_below(bound: int, next_digit: NextDigit) -> int:

@@ -71,7 +71,7 @@ class ScoreClasses(NamedTuple):
 
 def new_score_classes(n_items: int, experts: int, rate: float, bits: int | None = None) -> ScoreClasses:
     """Fresh classes: all totals 0. Fewer `bits` keep the law and cost tries; tests count all outcomes with few."""
-    made = ScoreClasses(
+    classes = ScoreClasses(
         totals=np.zeros((n_items, experts), dtype=np.int64),
         place=np.repeat(np.arange(n_items, dtype=np.int32)[:, None], experts, axis=1),
         order=np.repeat(np.arange(n_items, dtype=np.int32)[None, :], experts, axis=0),
@@ -81,12 +81,12 @@ def new_score_classes(n_items: int, experts: int, rate: float, bits: int | None 
         weights=np.zeros((experts, CLASSES), dtype=np.int64),
         scratch=np.zeros(n_items, dtype=np.int32),
     )
-    made.starts[:, 0] = 0
-    made.marks[:, UNTOUCHED] = n_items
-    made.marks[:, BITS] = scale_bits(n_items) if bits is None else bits
+    classes.starts[:, 0] = 0
+    classes.marks[:, UNTOUCHED] = n_items
+    classes.marks[:, BITS] = scale_bits(n_items) if bits is None else bits
     for expert in range(experts):
-        retune(made, expert, rate)
-    return made
+        retune(classes, expert, rate)
+    return classes
 
 
 @inline
@@ -97,10 +97,10 @@ def draw(classes: ScoreClasses, expert: int, secret: SecretWords) -> int:
         if sure:
             return item
         difference = classes.totals[item, expert] - reference(classes, expert)
-        kept = keep(residual, classes.rate[expert], difference, classes.marks[expert, BITS], secret)
-        if kept == UNFINISHED:
+        verdict = keep(residual, classes.rate[expert], difference, classes.marks[expert, BITS], secret)
+        if verdict == UNFINISHED:
             return UNFINISHED
-        if kept == KEPT:
+        if verdict == KEPT:
             return item
 
 

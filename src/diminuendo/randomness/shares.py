@@ -6,7 +6,7 @@ memory. Where shares stay as they are for many draws a guide pays: places are cu
 two for each item, and for every bucket it is written down which item holds its first place. What is left to search is
 what lies in one bucket (`seek`): on average an item or two, and never more steps than halving takes.
 
-Several experts lie side by side, item by item: whoever leaves an item out needs its share with each of them.
+Several experts lie side by side, item by item: to leave an item out takes its share with each of them.
 
 References Chen & Asau (1974), AIIE Transactions 6, for guide tables.
 """
@@ -35,7 +35,7 @@ class GuideTable(NamedTuple):
     shifts: Ints
     """(experts,) a bucket has 2^shift places."""
     masks: Words
-    """(experts,) for coins below all places (words.py)."""
+    """(experts,) for draws below all places (words.py)."""
     kept: Ints
     """(experts, slots) scratch: what share an expert has in the item that was drawn for a slot."""
 
@@ -62,9 +62,9 @@ def guided(ends: Ints) -> GuideTable:
     firsts = np.empty((len(totals), buckets + 2), dtype=np.int32)
     masks = np.array([mask(total) for total in totals], dtype=np.uint64)
     kept = np.zeros((len(totals), len(totals)), dtype=np.int64)
-    made = GuideTable(np.ascontiguousarray(ends), firsts, np.array(shifts, dtype=np.int64), masks, kept)
-    _write_firsts(made)
-    return made
+    guide = GuideTable(np.ascontiguousarray(ends), firsts, np.array(shifts, dtype=np.int64), masks, kept)
+    _write_firsts(guide)
+    return guide
 
 
 @kernel

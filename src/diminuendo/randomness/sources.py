@@ -1,6 +1,6 @@
 """Sources of randomness: always an argument, secure by default, and always two streams.
 
-*Public coins* hide nothing and may be published: who explores, which item is probed, slates drawn from releases.
+*Public randomness* hides nothing and may be published: who explores, which item is probed, slates drawn from releases.
 *Secret randomness* is what privacy rests on: noise, and draws from secret scores. It is used once, and is never logged,
 stored in a snapshot, or derived from anything that is published. Each has a stream of its own and is passed on as a
 type of its own (words.py), so that neither can stand in for the other.
@@ -26,7 +26,7 @@ class RandomSource(Protocol):
     Attributes
     ----------
     secure : bool
-        True if nobody can predict or repeat the words.
+        True if the words can be neither predicted nor repeated.
 
     See Also
     --------
@@ -142,7 +142,7 @@ class SeededSource:
 
 
 def incarnation_of(rng: RandomSource) -> int:
-    """A number that no other learner has; with seeded coins, one that follows from the seed.
+    """A number that no other learner has; with a seeded source, one that follows from the seed.
 
     It has 53 bits, which JavaScript keeps; what follows from a seed may have more.
     """

@@ -40,14 +40,14 @@ WINDOW = 2.0**-40
 
 
 class PublicWords(NamedTuple):
-    """What a kernel gets of public coins."""
+    """Public randomness, as kernels read it."""
 
     words: Words
     used: Ints
 
 
 class SecretWords(NamedTuple):
-    """What a kernel gets of secret randomness: words, and the exact verdicts on what floats could not decide.
+    """Secret randomness, as kernels read it: words, and the exact verdicts on what floats could not decide.
 
     The question: is residual + (a uniform fraction) below 2^bits * exp(rate * difference)?
     """
@@ -67,7 +67,7 @@ class SecretWords(NamedTuple):
 
 
 class DigitWords(NamedTuple):
-    """What a kernel gets of secret randomness that is cut into digits: small words."""
+    """Secret randomness that is cut into digits, as kernels read it."""
 
     words: NDArray[np.uint16]
     used: Ints
@@ -83,7 +83,7 @@ View = TypeVar("View", PublicWords, SecretWords, DigitWords)
 class WordBuffer(ABC, Generic[View]):
     """A buffer of words for kernels. Secure words are in no copy of it: not in a pickle, not in a forked child.
 
-    Whoever reads words that others may read too, in other threads, holds `lock` meanwhile.
+    Hold `lock` while you read words that other threads may read.
     """
 
     view: View
@@ -101,7 +101,7 @@ class WordBuffer(ABC, Generic[View]):
 
     @property
     def secure(self) -> bool:
-        """Whether nobody can foresee or repeat the words."""
+        """Whether the words can be neither foreseen nor repeated."""
         return self.rng.secure
 
     @abstractmethod
@@ -119,8 +119,8 @@ class WordBuffer(ABC, Generic[View]):
         """
         old, used = self.view.words, self.view.used
         rest = old[used[USED] :]
-        fresh = self._fresh(max(self.size, len(rest), min(wanted, MOST * self.size)))
-        self.view = self.view._replace(words=np.concatenate([rest, fresh]))
+        words = self._fresh(max(self.size, len(rest), min(wanted, MOST * self.size)))
+        self.view = self.view._replace(words=np.concatenate([rest, words]))
         old[:] = 0
         self._wiped += int(used[USED])
         used[USED] = used[BEGUN] = used[SHORT] = 0
@@ -313,7 +313,7 @@ _BUFFERS: weakref.WeakSet[WordBuffer[Any]] = weakref.WeakSet()
 def _empty_secure_buffers() -> None:
     for buffer in _BUFFERS:
         buffer.lock = threading.RLock()  # the old one may be held by a thread that is not here
-        if buffer.secure:  # seeded coins repeat themselves on purpose
+        if buffer.secure:  # seeded words are repeated on purpose
             buffer.empty()
 
 
@@ -369,7 +369,7 @@ def below_masked(bound: int, mask: np.uint64, view: AnyWords) -> int:
 
 @inline
 def verdict_on(residual: int, rate: float, difference: int, bits: int, secret: SecretWords) -> int:
-    """1 or 0, where exact arithmetic has decided this very question, whoever asked it; else it is asked: UNFINISHED."""
+    """1 or 0, where exact arithmetic has decided this very question; else the question is posed: UNFINISHED."""
     offset = secret.used[USED] - secret.used[BEGUN]
     for known in range(secret.used[VERDICTS]):
         verdict = secret.verdicts[known]

@@ -1,13 +1,12 @@
-"""What contexts do in a simulation: who is given them, learners that are kept apart, and what is found for each type.
+"""Contexts in a simulation: which learners get them, one learner per context, and results per context.
 
-Where something is known of the users of a stream, learners that take contexts are given them. Two further names say
-what to compare with:
+If a stream has contexts, learners that take contexts get them. Two further names are for comparison:
 
-    private-no-contexts    the same learner, which is told nothing
-    private-separate       one such learner for each type, which is told how many users of its type will come
+    private-no-contexts    the same learner without contexts
+    private-separate       one such learner per context, made for the number of users of that context
 
-Everybody is in the hands of one of the separate learners, so that together they promise what one of them does (parallel
-composition); but only where contexts are public: by a private one a user would choose who learns of her.
+Every user has one of the separate learners, so together they guarantee what one of them does (parallel composition).
+This holds only for public contexts: a private context would decide which learner counts its user.
 """
 
 from __future__ import annotations
@@ -73,12 +72,12 @@ def given(name: str, setting: Setting, contexts: Contexts | None) -> Setting:
         return replace(setting, contexts=contexts if entry_of(name, setting).takes("contexts") else None)
     if contexts is None:
         raise InvalidInput(
-            f"{name} is for users of whom something is known; name their columns (--context on the command line, "
+            f"{name} is for users with contexts; name their columns (--context on the command line, "
             f"people.with_contexts(..)), or take {plain_name(name)}."
         )
     if name.endswith(SEPARATE) and contexts.private:
         raise InvalidInput(
-            f"{name} would not hide private contexts: by hers a user chooses which learner counts her. Take "
+            f"{name} would not hide private contexts: a context decides which learner counts its user. Take "
             f"{plain_name(name)}, or make contexts public."
         )
     if name.endswith(SEPARATE) and setting.feedback_window != NO_FEEDBACK_WINDOW:
@@ -94,7 +93,7 @@ def replay_separately(
     progress: Progress | None = None,
     user_ids: NDArray[Any] | None = None,
 ) -> tuple[Items, Learner]:
-    """The slates of one learner for each type, and the one that most users met."""
+    """The slates of one learner per context, and the learner of most users."""
     slates = np.full((len(stream), setting.slots), EMPTY_SLOT, dtype=np.int32)
     largest: tuple[int, Learner] | None = None
     for kind, rows in by_type(stream):
@@ -109,52 +108,52 @@ def replay_separately(
 
 
 def by_type(stream: Stream) -> Iterator[tuple[int, Ints]]:
-    """Types that came, the most frequent first, and who was of each."""
+    """Context ids, the most frequent first, and the rounds of each."""
     assert stream.types is not None
     order = np.argsort(stream.types, kind="stable")
-    came, starts, counts = np.unique(stream.types[order], return_index=True, return_counts=True)
+    present, starts, counts = np.unique(stream.types[order], return_index=True, return_counts=True)
     rows = np.split(order, starts[1:])
-    for number in np.lexsort((came, -counts)).tolist():
-        yield int(came[number]), rows[number]
+    for number in np.lexsort((present, -counts)).tolist():
+        yield int(present[number]), rows[number]
 
 
 def for_each_value(stream: Stream, rewards: Floats, name: str) -> list[dict[str, Any]]:
     """The mean reward, under that name, of users who have each value of each column, the most frequent first.
 
-    None is the value of those of whom it is not known.
+    None is the category of users whose category is unknown.
     """
     contexts, types = stream.contexts, stream.types
     assert contexts is not None
     assert types is not None
     result: list[dict[str, Any]] = []
     for column, numbers in zip(contexts.columns, contexts.values_of(types).T, strict=True):
-        came, place, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+        present, place, counts = np.unique(numbers, return_inverse=True, return_counts=True)
         means = np.bincount(place, weights=rewards) / counts
         result += [
             {
                 "column": column.name,
-                "value": None if came[some] == UNKNOWN else column.values[came[some]],
+                "value": None if present[some] == UNKNOWN else column.values[present[some]],
                 "users": int(counts[some]),
                 name: float(means[some]),
             }
-            for some in np.lexsort((came, -counts)).tolist()[:MOST_KEPT]
+            for some in np.lexsort((present, -counts)).tolist()[:MOST_KEPT]
         ]
     return result
 
 
 @dataclass(frozen=True)
 class ContextBenchmarks:
-    """What contexts could be worth, in hindsight: a slate for each type, against one for everybody."""
+    """What contexts could be worth, in hindsight: a slate per context, compared with one global slate."""
 
     columns: dict[str, list[str]]
     """The values of each column."""
     private: bool
     types: int
-    """How many types came."""
+    """How many contexts occurred."""
     greedy: float
     """What greedy on the users of each type earns, per user."""
     shuffled: float
-    """The same with labels dealt out at random: what is chance in it."""
+    """The same with shuffled labels, which carry no information."""
     shown: list[dict[str, Any]]
     """For the most frequent types: context, users, greedy (what its slate earns, per user) and slate."""
     values: list[dict[str, Any]]
@@ -172,7 +171,7 @@ class ContextBenchmarks:
 
 
 def context_benchmarks(stream: Stream, slots: int) -> ContextBenchmarks | None:
-    """Hindsight for each type, and the same with labels that say nothing; None where nothing is known."""
+    """Hindsight per context, and the same with shuffled labels; None without contexts."""
     contexts, types = stream.contexts, stream.types
     if contexts is None or types is None:
         return None
@@ -198,9 +197,9 @@ def context_benchmarks(stream: Stream, slots: int) -> ContextBenchmarks | None:
 
 
 def for_each_type(stream: Stream, slates: Items, rewards: Floats, learner: Learner | None) -> dict[str, Any]:
-    """What a run showed to the most frequent types at the end, and what that earned; nothing where nothing is known.
+    """The last slates and rewards of the most frequent contexts in a run; empty without contexts.
 
-    `learner`: the one that chose for everybody; None where each type had its own.
+    `learner`: the one of all users; None if each context had its own.
     """
     contexts = stream.contexts
     if contexts is None:

@@ -264,8 +264,8 @@ class Sweep:
             | ({} if one.today is None else {"today": vars(one.today)})
             for one in self.simulations
         ]
-        found = listed[0] if len(listed) == 1 else {"simulations": listed}
-        return {"note": NOTE, "version": diminuendo.__version__} | found
+        content = listed[0] if len(listed) == 1 else {"simulations": listed}
+        return {"note": NOTE, "version": diminuendo.__version__} | content
 
 
 def curve_rounds(rounds: int) -> list[int]:

@@ -1,15 +1,15 @@
-"""Where the budget went: for what a learner pays with its users's privacy, and who pays.
+"""Budget by purpose: what a learner charges each round for.
 
-Read off what a learner says about itself before anybody comes: its events and its plan, all of it public. One record
-for each purpose:
+This follows from the learner's events and plan, which are public and fixed before the first round. One record for each
+purpose:
 
     {"what": "what each item is worth alone", "unit": "mu^2", "until": [80, 120, ...], "shares": [.89, .88, ...]}
 
 A round before round until[0] is charged shares[0] of what one round may cost, one after that and before until[1] is
-charged shares[1], and so on. Where everybody has one round, that is a share of the budget asked for; where a user may
-have several, they share the budget, and one round may cost only as much as leaves enough for the others. Shares are in
-the unit that the learner's accountant adds up, so that those of several purposes may be added: a user all of whose
-rounds are charged 1 has paid the whole epsilon.
+charged shares[1], and so on. If every user has one round, shares are of the whole budget; if users have
+several rounds, these share it, and one round may cost its part. Shares are in the unit that the learner's accountant
+adds up, so shares of several purposes may be added. A user all of whose rounds are charged 1 has used the whole
+epsilon.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNITS = {"pure": "epsilon", "zcdp": "rho", "continuous-gaussian": "mu^2"}
 
 
 def spending(learner: Learner) -> list[dict[str, Any]]:
-    """Records as above, plain enough for JSON; none for a learner that promises nothing or asks nobody."""
+    """Records as above, plain enough for JSON; none for a learner without a guarantee or without queries."""
     budget, policy = learner.budget, learner.policy
     if budget is None or math.isinf(learner.guarantee.epsilon):
         return []

@@ -151,8 +151,8 @@ class Experiment:
 
         Notes
         -----
-        Equal seeds give equal rows, whoever does the work; only `seconds` differ, and `alpha_regret` if an optimum was
-        not proven in time. Rewards and regrets are for evaluation and are not private.
+        Equal seeds give equal rows on any worker; only `seconds` differ, and `alpha_regret` if an optimum was not
+        proven in time. Rewards and regrets are for evaluation and are not private.
         """
         how_many(jobs, 1)
         streams = _several(self.streams, "stream")
@@ -312,7 +312,7 @@ def simulate(
 
 
 def describe(stream: Stream) -> dict[str, Any]:
-    """What the stream is, for the record."""
+    """The stream in the file format of results."""
     result: dict[str, Any] = {
         "name": stream.name,
         "objective": stream.family_name,
@@ -368,7 +368,7 @@ def _outcomes(
 
 
 def _refuse_early(tasks: Sequence[Task]) -> None:
-    """Make every learner once before any work is done: one that refuses its setting would stop all others later."""
+    """Make every learner once before any run: a setting that one of them refuses would stop the sweep later."""
     for name, setting in dict.fromkeys(
         (task.learner, task.setting) for task in tasks if isinstance(task, Run)
     ):
@@ -382,9 +382,9 @@ def _refuse_early(tasks: Sequence[Task]) -> None:
 
 
 def _longest_first(cells: Sequence[_Cell]) -> list[Task]:
-    """Hindsight takes its time, and long runs take long: begun last, they would keep one worker up alone.
+    """Baselines and long runs first: begun last, they would keep one worker busy alone.
 
-    Runs on the same users come together, so that a worker has them at hand. Learners take turns, so that workers who
+    Runs on the same users are adjacent, so that a worker has them loaded. Learners alternate, so that workers that
     begin at the same time do not compile the same one.
     """
     baselines = sorted((cell.baseline for cell in cells), key=lambda baseline: -baseline.size)
@@ -398,7 +398,7 @@ def _longest_first(cells: Sequence[_Cell]) -> list[Task]:
 def _first(stream: Stream, rounds: int | None) -> Stream:
     """The first users of a stream, as many as `rounds` says."""
     if len(stream) == 0:
-        raise InvalidInput("The stream is empty; there is nobody to choose for.")
+        raise InvalidInput("The stream is empty: it has no users.")
     if stream.contexts is not None and not isinstance(stream, Users):
         raise InvalidInput(
             "Contexts of Python functions cannot be simulated; give users of a family instead."
@@ -416,7 +416,7 @@ def _first(stream: Stream, rounds: int | None) -> Stream:
 
 
 def _several(given: Any, what: str) -> list[Any]:
-    """What was given as a list, each thing once, whether it was one thing or several."""
+    """One value or several as a list without duplicates."""
     if isinstance(given, np.ndarray):
         given = given.tolist()
     listed = [given] if isinstance(given, str) or not isinstance(given, Sequence) else given

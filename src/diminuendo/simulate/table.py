@@ -1,4 +1,4 @@
-"""Tables of what a simulation or a sweep found, for the terminal.
+"""Tables of a simulation or a sweep, for the terminal.
 
 Numbers of a guarantee are written in a few digits and rounded upwards, because less than what is proved would not be
 true.
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 BY_TYPE, SHUFFLED = "greedy by context", "  labels shuffled"
 """Hindsight with a slate for each type of users, and with labels that say nothing."""
 TODAY = "today's slate"
-"""The fixed slate that everybody is shown now."""
+"""The fixed slate that all users are shown now."""
 MOST_NAMED = 6
 """Items of a rule that are named."""
 LITTLE = 0.02
-"""Where contexts know less, as a share of greedy's reward, learners do not reach it."""
+"""If contexts are worth less than this share of greedy's reward, learners do not reach it."""
 
 
 def main_learner(simulation: Simulation) -> str:
-    """Whom the report is about: `private`, or the first learner that promises something, or the first one."""
+    """The main learner of the report: `private`, or the first one with a guarantee, or the first one."""
     names = list(simulation.by_learner())
     promising = [run.learner for run in simulation.results if run.epsilon is not None and run.epsilon > 0]
     return "private" if "private" in names else (promising or names)[0]
@@ -70,7 +70,7 @@ def tables(sweep: Sweep) -> list[Table]:
 
 
 def comers(stream: Mapping[str, Any]) -> str:
-    """Who came: how many users, or how many rounds of them."""
+    """The number of users, or of rounds and users."""
     rounds = f"{stream['rounds']:,} "
     return rounds + (f"rounds of {stream['users']:,} users" if "users" in stream else "users")
 
@@ -173,7 +173,7 @@ def worth_of_contexts(simulation: Simulation) -> str:
 
 
 def health_said(simulation: Simulation) -> str:
-    """Whether published rewards show that anybody answered in time; nothing where no learner publishes any."""
+    """Whether released rewards show that users responded in time; empty if no learner releases any."""
     said, lost = list[str](), False
     for name, runs in simulation.by_learner().items():
         states = Counter(run.health for run in runs if run.health != NOT_AVAILABLE.state)

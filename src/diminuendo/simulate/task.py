@@ -1,7 +1,7 @@
 """Tasks: the pieces of a sweep that can be done anywhere and in any order, each by itself.
 
-A task knows everything that decides its outcome, and nothing else does. So its key names the outcome: the same key,
-the same row, whichever worker made it, and whichever sweep asked for it.
+A task holds everything that decides its outcome. Its key is a hash of all that: equal keys mean equal rows, whichever
+worker ran the task and for whichever sweep.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def code_version() -> str:
 
 @dataclass(frozen=True)
 class StreamSlice:
-    """The first `rounds` users of one of the streams of a sweep, on whom a task is done."""
+    """The first `rounds` users of one of the streams of a sweep, of a task."""
 
     stream: int
     """The stream's number in the sweep."""
@@ -85,7 +85,7 @@ class Run:
     seed: int
     setting: Setting
     clicks: str
-    """By which model users click; "" where clicks are not the feedback."""
+    """Click model; "" if feedback is not clicks."""
     delay: Delay = AT_ONCE
 
     @property
@@ -100,11 +100,11 @@ class Run:
 
     @property
     def size(self) -> int:
-        """How many users will pass by."""
+        """Number of users."""
         return self.stream_slice.rounds
 
     def work(self, stream: Stream, progress: Progress | None = None) -> Result:
-        """Let it run; its regrets are yet to be measured."""
+        """Run it; `measured` adds regrets."""
         setting, feedback = self.setting, self.setting.feedback
         _compile(self.learner, setting, stream)
         with warnings.catch_warnings():
@@ -145,22 +145,22 @@ class Run:
         )
 
     def _played(self, stream: Stream, progress: Progress | None) -> tuple[Items, Learner, float]:
-        """What everybody is shown, the learner, and the seconds that it took."""
+        """The slates of all users, the learner, and the seconds that the run took."""
         setting, feedback = self.setting, self.setting.feedback
-        # Users want the same for every seed, but click with other click words.
+        # Ratings are the same for every seed; clicks are drawn from the seed.
         met = stream.clicking(self.clicks, self.seed) if feedback == "click" else stream
-        everybody = (
+        user_ids = (
             np.arange(len(stream))
             if setting.max_rounds_per_user > 1 and stream.user_ids is None
             else stream.user_ids
         )
         began = time.perf_counter()
         if isinstance(met, Users) and self.learner.endswith(SEPARATE):
-            slates, learner = replay_separately(self.learner, setting, met, self.seed, progress, everybody)
+            slates, learner = replay_separately(self.learner, setting, met, self.seed, progress, user_ids)
         else:
             learner = make(plain_name(self.learner), setting, rng=SeededSource(self.seed))
             delay = self.delay.drawn(len(stream), self.seed)
-            slates = replay(learner, met, feedback, progress, user_ids=everybody, delay=delay)
+            slates = replay(learner, met, feedback, progress, user_ids=user_ids, delay=delay)
         return slates, learner, time.perf_counter() - began
 
 
@@ -180,11 +180,11 @@ class Baseline:
 
     @property
     def size(self) -> int:
-        """How many users will pass by: those to whom random slates are shown."""
+        """Number of users to whom random slates are shown."""
         return RANDOM_RUNS * self.stream_slice.rounds
 
     def work(self, stream: Stream, progress: Progress | None = None) -> Benchmarks:
-        """Find the baseline."""
+        """Compute the baseline."""
         result = benchmarks(stream, self.slots, time_limit=self.time_limit, rules=self.rules)
         if progress:
             progress(self.size)
@@ -196,17 +196,17 @@ Outcome = Result | Benchmarks
 
 
 def uses_epsilon(learner: str, feedback: FeedbackKind) -> bool:
-    """Whether what it does depends on the epsilon asked for: if not, one run serves all of them."""
+    """Whether the learner depends on epsilon; if not, one run serves all budgets."""
     return learner_class(plain_name(learner), feedback).uses_epsilon
 
 
 def played_by(learner: str, feedback: FeedbackKind) -> str:
-    """The name of the learner itself, where a role was named, or what to compare it with."""
+    """The learner's own name, for a role such as "private" or a comparison such as "private-separate"."""
     return learner_class(plain_name(learner), feedback).name
 
 
 def measured(result: Result, base: Benchmarks) -> Result:
-    """The result with its regrets measured: the bounds on the optimum may be tighter than when it was kept."""
+    """The result with its regrets; bounds on the optimum may be tighter than when it was stored."""
     return replace(
         result,
         regret_to_greedy=base.greedy.value - result.mean_reward,
@@ -246,7 +246,7 @@ _compiled: set[tuple[str, str, bool, bool]] = set()
 
 
 def _compile(name: str, setting: Setting, stream: Stream) -> None:
-    """Meet one user first, once in every process, so that seconds are the learner's own."""
+    """Compile kernels on one user, once in every process, so that `seconds` excludes compilation."""
     known = (
         played_by(name, setting.feedback),
         stream.family_name,

@@ -1,6 +1,6 @@
-"""Today: the slate that everybody is shown now, which a learner is to replace. It learns nothing and promises nothing.
+"""Today's slate: the fixed slate that all users are shown now, to compare learners with.
 
-A slate is named as users name things: by names of items, or by their numbers.
+A slate is given by names of items or by their numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Today:
 
     slate: Slate
     value: float
-    """Its mean reward, had everybody been shown it."""
+    """Its mean reward over all users."""
 
 
 def today_on(stream: Stream, given: Sequence[str | int], slots: int) -> Today:
@@ -66,7 +66,7 @@ def item_called(name: str | int, labels: Sequence[str] | None, n_items: int, opt
     raise InvalidInput(
         f"{option}: there is no item called {name!r}. "
         + (f"Did you mean {' or '.join(map(repr, close))}? " if close else "")
-        + "Items are called as in the file, and those that nobody wanted are not in it."
+        + "Items are called as in the file, and items without ratings are not in it."
     )
 
 

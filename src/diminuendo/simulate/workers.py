@@ -1,12 +1,11 @@
-"""Workers: who does the tasks of a sweep. This process, processes on all cores (joblib), or a Ray cluster.
+"""Workers that run the tasks of a sweep: this process, processes on all cores (joblib), or a Ray cluster.
 
-All of them do the same: take a task, find its users, work. Outcomes come back in any order, and the caller alone
-writes them down. Streams travel packed; nothing else is shared. To processes on this machine they travel in a folder
-that only its owner may read, and not through pipes: a pipe holds little, and whoever fills one waits for ever for a
-reader that was killed.
+Each worker takes a task, loads its users and runs it. Outcomes come back in any order, and the caller alone stores
+them. Streams are pickled; nothing else is shared. Processes on this machine read them from a folder that only its
+owner may read. Pipes would block for ever if a reader were killed before it emptied them.
 
-On a Ray cluster (`pip install 'diminuendo[ray]'`) a task whose worker dies is given to another one. Since a task
-decides its outcome by itself, nobody can tell.
+On a Ray cluster (`pip install 'diminuendo[ray]'`) a task whose worker dies runs again on another one, with the same
+outcome.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def packed(streams: Sequence[Stream]) -> list[bytes]:
 
 
 def one_by_one(tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress) -> Iterator[Done]:
-    """In this process, which can tell how far a single run has come."""
+    """In this process, with progress within a run."""
     cut = lru_cache(maxsize=1)(lambda stream_slice: stream_slice.users(streams[stream_slice.stream]))
     for task in tasks:
         yield do(task, cut(task.stream_slice), tick)
@@ -141,7 +140,7 @@ def _begin(parent: int, folder: str, compiling: Path) -> None:
 def _end_with(parent: int, folder: str) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
-    shutil.rmtree(folder, ignore_errors=True)  # what users want is not left lying about
+    shutil.rmtree(folder, ignore_errors=True)  # users' ratings must not stay on disk
     os._exit(1)
 
 

@@ -1,10 +1,10 @@
-"""Baskets: text with one line per user, the items she took, as whole numbers.
+"""Baskets: text with one line per user, the items they took, as whole numbers.
 
     0 1 2
     1 3
 
-An empty line is a user who took nothing. The first item of a line may be taken for what was known of the user when
-she came, and the others for what she wants. Files may be gzipped. They are read in pieces and parsed
+An empty line is a user who took nothing. The first item of a line may be the context of the user, and only the others
+what they want. Files may be gzipped. They are read in pieces and parsed
 without a Python loop over lines, so that millions of baskets are a matter of seconds.
 """
 
@@ -128,15 +128,15 @@ def read_baskets(
 
 
 def split_entry(users: Users, entry: Ints, *, drawn: bool = False, private: bool = False) -> Users:
-    """These users, each with one of the items she wants as her context, and only the others as what she wants.
+    """These users, each with one of the wanted items as context, and only the others as wanted.
 
-    `entry`: the item of each, UNKNOWN for those who want nothing. `drawn`: whether a coin said which, so that the
+    `entry`: the item of each, UNKNOWN for those who want nothing. `drawn`: whether it was drawn at random, so that the
     column is symmetric (contexts.py); then all items are values of it, else those that occur.
     """
     (matrix,) = (part.tocoo() for part in users.matrices)
-    kept = matrix.col != entry[matrix.row]
-    places = matrix.row[kept], matrix.col[kept]
-    rest = scipy.sparse.csr_array((matrix.data[kept], places), shape=matrix.shape)
+    others = matrix.col != entry[matrix.row]
+    places = matrix.row[others], matrix.col[others]
+    rest = scipy.sparse.csr_array((matrix.data[others], places), shape=matrix.shape)
     rest.sort_indices()
     items = range(users.n_items)
     names = [str(item) for item in items] if users.labels is None else _each_once(users.labels)
@@ -156,18 +156,12 @@ def _pieces(path: Path, progress: Progress | None) -> Iterator[bytes]:
     try:
         with path.open("rb") as raw:
             source = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if path.suffix == ".gz" else raw
-            rest, seen = b"", 0
-            while block := source.read(PIECE):
-                whole, newline, rest_of_block = block.rpartition(b"\n")
-                if newline:
-                    yield rest + whole + newline
-                    rest = b""
-                rest += rest_of_block
+            seen = 0
+            while lines := source.readlines(PIECE):
+                yield b"".join(lines) + b"\n" * (not lines[-1].endswith(b"\n"))
                 if progress:
                     progress(raw.tell() - seen)
                     seen = raw.tell()
-            if rest:
-                yield rest + b"\n"
     except (EOFError, OSError, zlib.error) as error:
         raise InvalidInput(f"{path.name} cannot be unpacked: {error}") from error
 

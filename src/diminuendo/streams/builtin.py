@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib import resources
 from inspect import signature
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from diminuendo.objectives import FAMILIES, NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.streams.baskets import read_baskets, split_entry
 from diminuendo.streams.files import read
-from diminuendo.streams.read_as import How, ReadAs
+from diminuendo.streams.read_as import ReadAs
 from diminuendo.streams.synthetic import adversary, drift, taste_groups
 from diminuendo.streams.users import Users
 from diminuendo.types import Progress
@@ -61,7 +61,7 @@ def msweb_drift() -> Users:
 
 
 def msweb_entry() -> Users:
-    """The same visitors; one area of each visit, by a fixed coin, is known beforehand, and the rest is what she wants.
+    """The same visitors; one area of each visit, drawn by a fixed seed, is known beforehand, and the others are wanted.
 
     The context is called `entry`. Who opened one area only wants nothing more.
     """
@@ -74,7 +74,7 @@ def msweb_entry() -> Users:
 
 
 def taste_labels() -> Users:
-    """Taste groups with two labels on everybody: `group`, right nine times in ten, and `chance`, which says nothing."""
+    """Taste groups with two labels on each user: `group`, right nine times in ten, and `chance`, which says nothing."""
     return taste_groups(right=0.9)
 
 
@@ -114,7 +114,7 @@ def open_stream(
     *,
     n_items: int | None = None,
     progress: Progress | None = None,
-    **how: Unpack[How],
+    **how: Any,
 ) -> Users:
     """Open a stream by its built-in name or from a file.
 
@@ -161,6 +161,6 @@ def open_stream(
         raise InvalidInput(f"{source} has {users.n_items} items; got n_items={n_items}.")
     if family is None or family.name == users.family_name:
         return users
-    made = Users(family, users.matrices, users.n_items, name=users.name, labels=users.labels)
-    made.contexts, made.types = users.contexts, users.types
-    return made
+    changed = Users(family, users.matrices, users.n_items, name=users.name, labels=users.labels)
+    changed.contexts, changed.types = users.contexts, users.types
+    return changed

@@ -1,11 +1,11 @@
-"""Clicks: which slot a user clicks first, made up from what she feels about slates. For simulation only.
+"""Clicks: which slot a user clicks first, drawn from the objective of the user. For simulation only.
 
-    cascade        she reads from the top and clicks in slot i with probability f(S_i) - f(S_(i-1)), where S_i are the
-                   first i items: so she clicks within them with probability f(S_i), and what a slot adds is what it
+    cascade        users read from the top and click in slot i with probability f(S_i) - f(S_(i-1)), where S_i are the
+                   first i items: so they click within them with probability f(S_i), and what a slot adds is what it
                    is clicked for.
-    independent    each item attracts her or not by itself, with probability f({a}); the first that does is clicked.
+    independent    each item attracts a user or not by itself, with probability f({a}); the first that does is clicked.
 
-Her *click word* is one random word, which belongs to her and not to any learner. Given it, where she clicks is a
+The *click word* of a user is one random word, which belongs to no learner. Given it, where the user clicks is a
 function of the slate: so a simulation round by round and a compiled one see the same clicks, and two learners meet the
 same users.
 """
@@ -32,7 +32,7 @@ def click_words_of(users: int, seed: int) -> Words:
 
 
 def first_click(user: Objective, slate: Slate, word: int, model: str) -> int | None:
-    """The position in `slate` that this user clicks first; None where she clicks nothing."""
+    """The position in `slate` that this user clicks first; None without a click."""
     for position, item in enumerate(slate):
         if model == "cascade":
             clicked = uniform(np.uint64(word)) < user.value(slate[: position + 1])

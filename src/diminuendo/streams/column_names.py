@@ -15,7 +15,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.streams.read_as import COLUMNS, ReadAs
 
 NUMBERS = "id no nr num number code key ref uuid guid hash"
-"""What a name may end in that names somebody or something by a number."""
+"""Endings of names of columns that hold numbers of users or things."""
 LABELS = "name label title"
 SUBJECTS = {
     "user": "user customer user client visitor member shopper buyer subscriber household account cust email",
@@ -112,12 +112,12 @@ def roles(read_as: ReadAs, header: Sequence[str], file: str) -> Roles:
             f"{file}: user, item and value are three columns; got {', '.join(map(str, named))}."
         )
     taken = (user, item, value)
-    time = likely.get("time") if read_as.time is None else _asked(read_as.time, "time", header, file)
-    asked = read_as.asked_round
+    time = likely.get("time") if read_as.time is None else _named(read_as.time, "time", header, file)
+    grouping = read_as.grouping
     order = likely.get("order")
-    if asked is not None and asked.column is not None:
-        order = _asked(asked.column, "orders", header, file)
-    elif asked is not None and asked.kind == "order" and order is None:
+    if grouping is not None and grouping.column is not None:
+        order = _named(grouping.column, "orders", header, file)
+    elif grouping is not None and grouping.kind == "order" and order is None:
         raise InvalidInput(
             f"{file} has no column that looks like orders. Name it, as order:COLUMN. {_there(header)}"
         )
@@ -135,7 +135,7 @@ def roles(read_as: ReadAs, header: Sequence[str], file: str) -> Roles:
     )
 
 
-def _asked(name: str, what: str, header: Sequence[str], file: str) -> str:
+def _named(name: str, what: str, header: Sequence[str], file: str) -> str:
     column = find(name, header, file)
     if column is None:
         raise InvalidInput(f"{file} has no column {name} of {what}.{meant(name, header)} {_there(header)}")

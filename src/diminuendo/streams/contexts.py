@@ -47,7 +47,7 @@ class Column:
     values : tuple of str
         Its categories. "Not known" is part of every feature and is not listed.
     symmetric : bool, default False
-        Whether categories are the items, and a user's category is one of the items that they want, drawn by a coin,
+        Whether categories are the items, and a user's category is one of the items that they want, drawn at random,
         while the others are their feedback. Then "c is known, a is wanted" is as likely as "a is known, c is
         wanted".
 
@@ -81,9 +81,9 @@ class Contexts:
     columns : mapping of str to categories, optional
         Categories of each feature: a list of names, or a number n for 0 to n - 1. Coarse features first.
     private : bool, default False
-        Whether nobody but the user may learn their context.
+        Whether only the user may learn their context.
     symmetric : sequence of str, optional
-        Features whose category is one of the wanted items, drawn by a coin (see `Column`).
+        Features whose category is one of the wanted items, drawn at random (see `Column`).
     **more
         Features as keywords: `Contexts(country=["DE", "FR", "other"], hour=24)`.
 
@@ -335,25 +335,25 @@ def names_of(context: str | Sequence[str] | None) -> list[str]:
 
 
 def listed(name: str, codes: Ints, values: Sequence[str]) -> tuple[list[str], Ints]:
-    """The values of a column that occur, in order, and everybody's number among them; UNKNOWN stays what it is.
+    """The values of a column that occur, in order, and the number of each user's value; UNKNOWN stays what it is.
 
-    `codes` are numbers of `values`. For simulations, where nothing is protected from whoever simulates; a service lists
-    values before anybody comes. Beyond MOST_VALUES the rarest become OTHER.
+    `codes` are numbers of `values`. For simulations, where nothing is protected; a service lists
+    values before the first user arrives. Beyond MOST_VALUES the rarest become OTHER.
     """
     known = codes[codes != UNKNOWN]
     if not len(known):
-        raise InvalidInput(f"{name} is missing for everybody; leave it out.")
+        raise InvalidInput(f"{name} is missing for all users; leave it out.")
     counts = np.bincount(known, minlength=len(values))
-    kept = np.flatnonzero(counts)
-    if len(kept) > MOST_VALUES:
-        rare = len(kept) - (MOST_VALUES - 1)
-        kept = np.argsort(-counts, kind="stable")[: MOST_VALUES - 1]
+    common = np.flatnonzero(counts)
+    if len(common) > MOST_VALUES:
+        rare = len(common) - (MOST_VALUES - 1)
+        common = np.argsort(-counts, kind="stable")[: MOST_VALUES - 1]
         warnings.warn(
             f"{name} has more than {MOST_VALUES:,} values; the {rare:,} rarest of them became {OTHER!r}.",
             stacklevel=2,
         )
-    result = sorted({values[code] for code in kept.tolist()} - {OTHER}, key=_as_number)
-    if len(kept) < np.count_nonzero(counts) or any(values[code] == OTHER for code in kept.tolist()):
+    result = sorted({values[code] for code in common.tolist()} - {OTHER}, key=_as_number)
+    if len(common) < np.count_nonzero(counts) or any(values[code] == OTHER for code in common.tolist()):
         result.append(OTHER)
     place = {value: number for number, value in enumerate(result)}
     numbers = np.array([place.get(value, place.get(OTHER, UNKNOWN)) for value in values], dtype=np.int64)
@@ -367,4 +367,4 @@ def _as_number(value: str) -> tuple[bool, int, str]:
 
 
 NOBODY: Ints = np.zeros(0, dtype=np.int64)
-"""The types of nobody: where there are no contexts."""
+"""The context ids where there are no contexts."""

@@ -1,9 +1,9 @@
-"""Exclusions: what a user may not be shown, because she has it already or does not want it. Hers alone.
+"""Exclusions: items that a user may not be shown, because they have them already or do not want them.
 
 For each user the numbers of some items, as `[[3, 4], [], [7]]`, or yes and no for all of them, one row per user, as
-an array or a scipy matrix. Names of items are no numbers, and are left out. What she excludes is used for her own slate
-and for nothing else, and nobody but her may learn it (docs/maths/rules.md). So nothing that she excludes is ever an
-error, which somebody else might see: what is no item is left out.
+an array or a scipy matrix. Names of items are no numbers, and are left out. Exclusions of a user change the slate of
+this user and nothing else, and no other user may learn them (docs/maths/rules.md). So no exclusion is ever an error,
+which others might see: what is no item is left out.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Exclusions(NamedTuple):
 
 
 NONE = Exclusions(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32))
-"""Of nobody: where there are no exclusions."""
+"""Where there are no exclusions."""
 
 
 def exclusions_of(given: Any, users: int, n_items: int) -> Exclusions:
-    """What each of `users` excludes: a list each, None for nobody, or an array or a scipy matrix of yes and no."""
+    """The exclusions of each of `users`: a list each, None, or an array or a scipy matrix of yes and no."""
     if given is None:
         return NONE
     if hasattr(given, "tocsr") or (isinstance(given, np.ndarray) and given.dtype == np.bool_):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
 import scipy
 
@@ -14,7 +14,7 @@ from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.objectives.rows import Matrix
 from diminuendo.streams.baskets import ENTRY, read_baskets
-from diminuendo.streams.read_as import How, ReadAs
+from diminuendo.streams.read_as import ReadAs
 from diminuendo.streams.users import Users
 from diminuendo.types import Progress
 
@@ -29,7 +29,7 @@ def read(
     *,
     n_items: int | None = None,
     progress: Progress | None = None,
-    **how: Unpack[How],
+    **how: Any,
 ) -> Users:
     """Read a stream from a file; the name says which kind.
 
@@ -69,7 +69,7 @@ def read(
     >>> import pathlib, tempfile
     >>> from diminuendo import read
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "visits.txt"
+    ...     path = pathlib.Path(folder) / "baskets.txt"
     ...     _ = path.write_text("0 1 2" + chr(10) + "1 3" + chr(10))
     ...     read(path).values((1,)).tolist()
     [1.0, 1.0]

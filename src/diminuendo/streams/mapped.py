@@ -48,8 +48,8 @@ class MappedUsers(Users):
         name: str,
         labels: Sequence[str] | None,
     ) -> None:
-        nobody = family.rows(blank_table(family, n_items), n_items)
-        super().__init__(family, tuple(nobody), n_items, name=name, labels=labels)
+        blank = family.rows(blank_table(family, n_items), n_items)
+        super().__init__(family, tuple(blank), n_items, name=name, labels=labels)
         self._folder, self._length = folder, users
         self._map()
 
@@ -151,18 +151,18 @@ class _Pieces:
             self._read_as = ReadAs(columns=used, scale=scale, round="user")
             user, item = (source.cell(name, text=True) for name in used[:2])
             source.read(
-                "CREATE TABLE heads AS SELECT row, hash(user) AS user, user IS NULL AS is_nobody FROM (SELECT "
+                "CREATE TABLE heads AS SELECT row, hash(user) AS user, user IS NULL AS is_missing FROM (SELECT "
                 f"file_row_number AS row, {user} AS user, lag({user}) OVER () AS before FROM {source.relation}) "
                 "WHERE row = 0 OR user IS DISTINCT FROM before"
             )
-            ((self.users, different, nobody, n_rows),) = source.rows(
-                "SELECT count(*), count(DISTINCT user), coalesce(bool_or(is_nobody), false), "
+            ((self.users, different, is_missing, n_rows),) = source.rows(
+                "SELECT count(*), count(DISTINCT user), coalesce(bool_or(is_missing), false), "
                 f"(SELECT count(*) FROM {source.relation}) FROM heads",
                 *source.parameters,
             )
             for is_wrong, what in (
                 (not n_rows, "has no rows"),
-                (nobody, "has rows in which nobody is named"),
+                (is_missing, "has rows without a user"),
                 (different < self.users, "has rows of a user that lie apart"),
             ):
                 if is_wrong:

@@ -36,7 +36,7 @@ class TableWalk:
     """Some users of one table along a growing slate, of whom only those are asked whom an item moves.
 
     Where columns are items and users lie side by side, they are found by looking for the item among the columns: it
-    moves nobody else. `starts` and `items`: their entries, a slice per user; they may lie in the midst of others.
+    moves no other user. `starts` and `items`: their entries, a slice per user; they may lie in the midst of others.
     """
 
     def __init__(self, room: Room, users: Segment, starts: Ints, items: NDArray[Any]) -> None:
@@ -52,7 +52,7 @@ class TableWalk:
         return f"<TableWalk, {self._room.n_items} items>"
 
     def moved_by(self, joining: Ints, types: NDArray[Any]) -> Iterator[Moved]:
-        """Whom her item moves, some after the others; `joining`: of each type, EMPTY_SLOT for none."""
+        """Yield the users whom the item of their type moves; `joining`: of each type, EMPTY_SLOT for none."""
         if self._walk is None:
             self._walk = self._users.walkers()
         walk, (buffer, gained) = self._walk, self._room.taken(self._users)
@@ -152,7 +152,7 @@ class FunctionWalk:
 
 
 def _columns_are_items(users: Segment) -> bool:
-    """Whether an item that is not among somebody's columns is nothing to her."""
+    """Whether an item that is not among a user's columns adds nothing for this user."""
     family = users.family
     return family is not None and family.leaves == 1 and family.columns_are_items
 

@@ -4,37 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple, TypeAlias, TypedDict
+from typing import NamedTuple, TypeAlias
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.streams.contexts import names_of
 
 COLUMNS = ("user", "item", "value")
-"""What the columns are called where nobody says otherwise."""
+"""Default names of columns."""
 Scale: TypeAlias = tuple[float, float]
 """The value that means nothing, and the value that means everything: (1, 5) for one to five stars."""
 UNIT: Scale = (0.0, 1.0)
 ROUNDS = ("user", "order", "session", "day")
 """What a round may be."""
 GAP = 30.0
-"""Minutes between two rows of a user after which another session begins, where nobody says otherwise."""
-
-
-class How(TypedDict, total=False):
-    """What may be said of how a table is to be read; all of it by name, and none of it need be."""
-
-    columns: Sequence[str] | None
-    """Who, what, and how much of it she wants; two columns where every row is a thing that she wanted."""
-    scale: Scale | None
-    keep_last: bool
-    time: str | None
-    round: str | None
-    skip_bad: bool
-    ignore_case: bool
-    users_without: int
-    context: str | Sequence[str] | None
-    private_context: bool
+"""Default minutes between two rows of a user after which another session begins."""
 
 
 class Round(NamedTuple):
@@ -96,7 +80,7 @@ class ReadAs:
         if self.columns is not None and (isinstance(self.columns, str) or len(self.columns) not in (2, 3)):
             raise InvalidInput(
                 "columns names those of user, item and value, as ('user', 'film', 'stars'); or those of user and "
-                f"item, where every row is a thing that she wanted. Got {self.columns!r}."
+                f"item, where every row is an item that its user wanted. Got {self.columns!r}."
             )
         _validate.whole(self.users_without, 0, None, "users_without")
         if self.users_without and self.contexts:
@@ -116,7 +100,7 @@ class ReadAs:
         return names_of(self.context)
 
     @property
-    def asked_round(self) -> Round | None:
+    def grouping(self) -> Round | None:
         """What a round is, where that is said."""
         return _round(self.round)
 

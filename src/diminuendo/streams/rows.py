@@ -5,7 +5,7 @@
 
 Without a value, every row is an item that the user wants, and one that stands there twice counts once. Items are
 labels, numbered in sorted order; or, if the number of items is given, numbers from 0 that are taken at their word.
-Values run from 0 to 1, or on a scale that is given: read off the data, it would be a release that nobody paid for.
+Values run from 0 to 1, or on a scale that is given: read off the data, it would be a release that was not paid for.
 
 A round is a visit: what a user orders in May is not known in March. So the rows of one user are one round only if you
 say so, or if nothing in the table tells visits apart. Else rounds are orders, where there is a column of them, or
@@ -20,7 +20,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -31,7 +31,7 @@ from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.streams.column_names import find, meant, roles
 from diminuendo.streams.contexts import UNKNOWN, Contexts, listed
-from diminuendo.streams.read_as import COLUMNS, GAP, UNIT, How, ReadAs, Round, Scale
+from diminuendo.streams.read_as import COLUMNS, GAP, UNIT, ReadAs, Round, Scale
 from diminuendo.streams.sources import FLOATS, Source, open_columns, open_file, open_frame
 from diminuendo.streams.users import Users
 from diminuendo.streams.was_read import ReadNote, WasRead
@@ -67,11 +67,34 @@ def read_ratings(
     n_items: int | None = None,
     name: str | None = None,
     progress: Progress | None = None,
-    **how: Unpack[How],
+    **how: Any,
 ) -> Users:
-    """Users from a file of rows, who and what: delimited text, Parquet or JSON.
+    """Read users from a file of rows of user and item: delimited text, Parquet or JSON.
 
-    `how` it is read: see `ReadAs`. `users.was_read` says how it was read.
+    Parameters
+    ----------
+    path : str or Path
+        The file; text and JSON may be gzipped.
+    family : Family, optional
+        Form of the objectives. By default NoisyOr.
+    n_items : int, optional
+        If given, items are numbers from 0 to `n_items` - 1. By default they are labels, numbered in sorted order.
+    name : str, optional
+        Shown in reports. By default the name of the file.
+    progress : callable, optional
+        Called with numbers of bytes just read.
+    **how
+        As in `ReadAs`.
+
+    Returns
+    -------
+    Users
+        `was_read` says which columns were used, what a round is, and which rows do not count.
+
+    Raises
+    ------
+    InvalidInput
+        If rows are wrong. The message names lines and columns, never a value.
     """
     path = Path(path)
     with open_file(path, progress) as source:
@@ -84,12 +107,36 @@ def from_table(
     *,
     n_items: int | None = None,
     name: str = "table",
-    **how: Unpack[How],
+    **how: Any,
 ) -> Users:
-    """Users from a frame of pandas or polars, an Arrow table, a DuckDB relation, or a dictionary of columns.
+    """Read users from a frame of pandas or polars, an Arrow table, a DuckDB relation, or a dictionary of columns.
 
-    `how` it is read: see `ReadAs`. `users.was_read` says how it was read.
+    Parameters
+    ----------
+    frame : table
+        With columns by name.
+    family : Family, optional
+        Form of the objectives. By default NoisyOr.
+    n_items : int, optional
+        If given, items are numbers from 0 to `n_items` - 1. By default they are labels, numbered in sorted order.
+    name : str, default "table"
+        Shown in reports and messages.
+    **how
+        As in `ReadAs`.
 
+    Returns
+    -------
+    Users
+        `was_read` says which columns were used, what a round is, and which rows do not count.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no table, or rows are wrong. The message names rows and columns, never a value.
+
+    Examples
+    --------
+    >>> from diminuendo.streams import from_table
     >>> days = ["2024-05-01", "2024-05-01", "2024-06-01"]
     >>> bought = {"who": ["ada", "bob", "ada"], "what": ["tea", "tea", "soap"], "day": days}
     >>> users = from_table(bought, columns=("who", "what"), time="day", round="day")
@@ -113,8 +160,37 @@ def from_ratings(
     keep_last: bool = False,
     name: str = "ratings",
 ) -> Users:
-    """Users from columns of one length: lists, arrays, or columns of a frame. Without values, all of it is wanted.
+    """Read users from columns of one length: lists, arrays, or columns of a frame.
 
+    Parameters
+    ----------
+    user_ids, items : column
+        User and item of each row.
+    values : column, optional
+        How much the user wants the item, on `scale`. By default each row is an item that its user wants.
+    family : Family, optional
+        Form of the objectives. By default NoisyOr.
+    n_items : int, optional
+        If given, items are numbers from 0 to `n_items` - 1. By default they are labels, numbered in sorted order.
+    scale : (float, float), optional
+        The value that means nothing and the one that means everything. By default (0, 1).
+    keep_last : bool, default False
+        If a user has an item twice with different values, the last one counts.
+    name : str, default "ratings"
+        Shown in reports and messages.
+
+    Returns
+    -------
+    Users
+
+    Raises
+    ------
+    InvalidInput
+        If columns do not fit, or values are off the scale. The message names rows and columns, never a value.
+
+    Examples
+    --------
+    >>> from diminuendo.streams import from_ratings
     >>> users = from_ratings(["ada", "ada", "bob"], ["tea", "soap", "tea"], [5, 2, 3], scale=(1, 5))
     >>> users.labels, users[0].value([1]), users[1].value([1])
     (('soap', 'tea'), 1.0, 0.5)
@@ -187,47 +263,47 @@ class _Reading:
         self.source, self.read_as, self.n_items, self.labels = source, read_as, n_items, labels
         self.faults, self.notes, self.doubts = list[Fault](), list[str](), list[str]()
         parts = roles(read_as, source.header, source.name)
-        asked = read_as.asked_round
-        if read_as.time is None and asked is not None and asked.kind == "user":
+        grouping = read_as.grouping
+        if read_as.time is None and grouping is not None and grouping.kind == "user":
             parts = parts._replace(time=None)
-        if asked is not None and asked.kind != "order":
+        if grouping is not None and grouping.kind != "order":
             parts = parts._replace(order=None)
         self.parts, self.known = parts, columns_of(read_as.contexts, source.header, source.name)
         if answers := [one.column for one in self.known if one.column in parts[:3]]:
             raise InvalidInput(
-                f"{source.name}: {', '.join(answers)} says who she is or what she wants, and that is not known when "
-                "she comes; name other columns as contexts."
+                f"{source.name}: {', '.join(answers)} names the user or what they want, and that is not known when "
+                "they arrive; name other columns as contexts."
             )
 
     def users(self, family: Family | None, name: str) -> Users:
         """Everything."""
         source, read_as = self.source, self.read_as
         self._load()
-        times, asked, off_scale = self._usable()
+        times, grouping, off_scale = self._usable()
         if not read_as.skip_bad or (off_scale and read_as.scale is None):
             self._refuse(SCALES if off_scale else SKIPPING)
-        n_users = self._rounds(asked, times)
+        n_users = self._rounds(grouping, times)
         matrix, repeated = self._matrix()
-        whose = source.arrays("SELECT owner FROM rounds ORDER BY round")["owner"].astype(np.int64)
+        owners = source.arrays("SELECT owner FROM rounds ORDER BY round")["owner"].astype(np.int64)
         matrix, places = _with_others(matrix, read_as.users_without)
         users = Users(family or NoisyOr(), matrix, name=name, labels=self.labels)
-        if asked.kind != "user":
-            everybody = np.arange(len(users)) + len(whose)  # those who want nothing come once each
-            everybody[places] = whose
-            users.user_ids = everybody
+        if grouping.kind != "user":
+            user_ids = np.arange(len(users)) + len(owners)  # those who want nothing come once each
+            user_ids[places] = owners
+            users.user_ids = user_ids
         left_out, skipped = self._counts()
         used = {role: own for role, own in self.parts._asdict().items() if isinstance(own, str)}
         users.was_read = WasRead(
             source.name,
             self.n_rows + source.ragged,
             used,
-            asked.kind,
+            grouping.kind,
             len(users),
             n_users + read_as.users_without,
             users.n_items,
             guessed=self.parts.guessed,
-            chosen=read_as.round is None and asked.kind != "user",
-            minutes=asked.minutes,
+            chosen=read_as.round is None and grouping.kind != "user",
+            minutes=grouping.minutes,
             left_out=left_out,
             skipped=skipped,
             repeated=repeated,
@@ -304,20 +380,20 @@ class _Reading:
         if parts.quantity is not None:
             bought = _number("quantity", self.types["quantity"], decimal_comma=source.decimal_comma)
             self._fault(f"{bought} < 1", f"{parts.quantity} is below 1, as in a return")
-        times, asked = self._when()
+        times, grouping = self._when()
         ticks = "0" if times is None else times.ticks
-        order = '"order"' if asked.kind == "order" else "0"
+        order = '"order"' if grouping.kind == "order" else "0"
         known = "".join(f", k{number}" for number in range(len(self.known)))
         source.rows(
             f"CREATE TABLE usable AS SELECT rowid AS row, user, {item} AS item, {value} AS value, {order} AS visit, "
             f"{ticks} AS ticks{known} FROM cells WHERE {self._why()} = 0"
         )
-        return times, asked, off_scale
+        return times, grouping, off_scale
 
     def _when(self) -> tuple[Times | None, Round]:
         """When rows were, and what a round is; rows that cannot be told apart by it cannot be used."""
         source, parts, read_as = self.source, self.parts, self.read_as
-        asked, times = read_as.asked_round, None
+        grouping, times = read_as.grouping, None
         if parts.time is not None:
             times = times_of(source, "time", self.types["time"])
             if read_as.time is None:
@@ -330,17 +406,17 @@ class _Reading:
                         self.doubts.append(
                             f"{parts.time} was not used: nothing in it can be read as a time. {EXPECTED}"
                         )
-        if asked is None:
-            asked = self._usual(times)
-        if asked.kind in ("session", "day") and (times is None or not times.are_times):
+        if grouping is None:
+            grouping = self._usual(times)
+        if grouping.kind in ("session", "day") and (times is None or not times.are_times):
             named = "" if parts.time is None else f"{parts.time} is not one. "
             raise InvalidInput(
-                f"{source.name}: a {asked.kind} is told by a column of times. {named}Name it, as time='created_at' or "
-                f"--time created_at. {EXPECTED}"
+                f"{source.name}: a {grouping.kind} is told by a column of times. {named}Name it, as "
+                f"time='created_at' or --time created_at. {EXPECTED}"
             )
-        if asked.kind == "user" and read_as.time is None:
+        if grouping.kind == "user" and read_as.time is None:
             times = None
-        if asked.kind == "order":
+        if grouping.kind == "order":
             self._fault('"order" IS NULL', f"{parts.order} is empty")
         if times is not None:
             self._fault(
@@ -350,34 +426,33 @@ class _Reading:
             )
             self._fault("time IS NULL", f"{parts.time} is empty")
         self.parts = parts._replace(
-            order=parts.order if asked.kind == "order" else None, time=None if times is None else parts.time
+            order=parts.order if grouping.kind == "order" else None,
+            time=None if times is None else parts.time,
         )
-        return times, asked
+        return times, grouping
 
     def _usual(self, times: Times | None) -> Round:
         """What a round is where the user of the library does not say so: orders or sessions, if any user has two."""
         where = f"{self._why()} = 0"
         if self.parts.order is not None:
-            max_rounds_per_user = (
-                f'SELECT user, "order" AS visit FROM cells WHERE {where} AND "order" IS NOT NULL'
-            )
+            visits = f'SELECT user, "order" AS visit FROM cells WHERE {where} AND "order" IS NOT NULL'
             kind = "order"
         elif times is not None and times.are_times:
             rows = f"SELECT user, {times.ticks} AS ticks, rowid AS row FROM cells WHERE {where}"
-            max_rounds_per_user, kind = _sessions(f"({rows})", GAP), "session"
+            visits, kind = _sessions(f"({rows})", GAP), "session"
         else:
             return Round("user")
         several = self.source.rows(
-            f"SELECT 1 FROM ({max_rounds_per_user}) GROUP BY user HAVING min(visit) <> max(visit) LIMIT 1"
+            f"SELECT 1 FROM ({visits}) GROUP BY user HAVING min(visit) <> max(visit) LIMIT 1"
         )
         return Round(kind) if several else Round("user")
 
-    def _rounds(self, asked: Round, times: Times | None) -> int:
+    def _rounds(self, grouping: Round, times: Times | None) -> int:
         """Create `rounds`, numbered by the time of their first rows; of how many users they are."""
         source = self.source
-        if asked.kind == "session":
-            source.rows(f"CREATE OR REPLACE TABLE usable AS {_sessions('usable', asked.minutes)}")
-        elif asked.kind == "day":
+        if grouping.kind == "session":
+            source.rows(f"CREATE OR REPLACE TABLE usable AS {_sessions('usable', grouping.minutes)}")
+        elif grouping.kind == "day":
             source.rows("UPDATE usable SET visit = CAST(floor(ticks / 86400000000) AS BIGINT)")
         source.rows(
             """
@@ -721,11 +796,11 @@ def with_table_beside(path: Path, users: Users, names: Sequence[str], *, private
 def _with_others(matrix: Any, others: int) -> tuple[Any, NDArray[np.int64]]:
     """The matrix with rows for `others` who want nothing, spread evenly; and where the first ones are now."""
     n_rounds, width = matrix.shape
-    nobody = np.zeros(n_rounds + others, dtype=np.bool_)
+    added = np.zeros(n_rounds + others, dtype=np.bool_)
     if others:
-        nobody[((np.arange(others) + 0.5) * len(nobody) / others).astype(np.int64)] = True
-    lengths = np.zeros(len(nobody), dtype=np.int64)
-    lengths[~nobody] = np.diff(matrix.indptr)
+        added[((np.arange(others) + 0.5) * len(added) / others).astype(np.int64)] = True
+    lengths = np.zeros(len(added), dtype=np.int64)
+    lengths[~added] = np.diff(matrix.indptr)
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    everybody = scipy.sparse.csr_array((matrix.data, matrix.indices, starts), shape=(len(nobody), width))
-    return everybody, np.flatnonzero(~nobody)
+    whole = scipy.sparse.csr_array((matrix.data, matrix.indices, starts), shape=(len(added), width))
+    return whole, np.flatnonzero(~added)

@@ -137,7 +137,7 @@ def adversary(n_users: int = 20_000, n_items: int = 10) -> Users:
     n_users : int, default 20_000
         Number of users.
     n_items : int, default 10
-        Number of items, at least 2. Nobody wants those beyond the first two.
+        Number of items, at least 2. No user wants those beyond the first two.
 
     Returns
     -------

@@ -121,10 +121,10 @@ class Stream(ABC):
 
     def clicking_by(self, model: str, words: Words) -> Self:
         """Return these users with this click model and these click words, one for each."""
-        made = copy.copy(self)
-        made.clicks = _validate.one_of(model, MODELS, "model")
-        made._click_words = words
-        return made
+        changed = copy.copy(self)
+        changed.clicks = _validate.one_of(model, MODELS, "model")
+        changed._click_words = words
+        return changed
 
     def with_contexts(self, contexts: Contexts, table: Any) -> Self:
         """Return these users, with what is known of each when they arrive.
@@ -153,9 +153,9 @@ class Stream(ABC):
         >>> users.with_contexts(dim.Contexts(country=["DE", "FR"]), [{"country": "FR"}, None]).types.tolist()
         [2, 0]
         """
-        made = copy.copy(self)
-        made.contexts, made.types = contexts, contexts.types_of(table, len(self))
-        return made
+        changed = copy.copy(self)
+        changed.contexts, changed.types = contexts, contexts.types_of(table, len(self))
+        return changed
 
     def with_columns(self, names: Sequence[str], *, private: bool = False) -> Self:
         """Return these users with only these features of their contexts; without names, with no contexts.
@@ -176,33 +176,33 @@ class Stream(ABC):
         InvalidInput
             If the stream has no such feature.
         """
-        made = copy.copy(self)
+        changed = copy.copy(self)
         if not names:
-            made.contexts = made.types = None
-            return made
+            changed.contexts = changed.types = None
+            return changed
         if self.contexts is None or self.types is None:
             raise InvalidInput(
                 f"Nothing is known of the users of {self.name}: they have no {', '.join(names)}."
             )
         known = [column.name for column in self.contexts.columns]
-        made.contexts = self.contexts.only(names, private=private)
+        changed.contexts = self.contexts.only(names, private=private)
         table = self.contexts.values_of(self.types)[:, [known.index(name) for name in names]]
-        made.types = made.contexts.types_of(table, len(self))
-        return made
+        changed.types = changed.contexts.types_of(table, len(self))
+        return changed
 
     def types_in(self, contexts: Contexts) -> Ints:
         """Return the context ids of these users, whose features must be those of `contexts`."""
         if self.types is None or self.contexts is None:
             raise InvalidInput(
                 f"Nothing is known of the users of {self.name}; give replay(contexts=..), or "
-                "people.with_contexts(..)."
+                "users.with_contexts(..)."
             )
         if self.contexts.columns != contexts.columns:
             raise InvalidInput(f"The learner knows {contexts} of users, the stream {self.contexts}.")
         within = self.types.shape == (len(self),) and (self.types >= 0).all()
         if not within or self.types.dtype != np.int64 or (self.types >= contexts.n_types).any():
             raise InvalidInput(
-                f"The types of {self.name} are none of these contexts; give people.with_contexts(..)."
+                f"The types of {self.name} are none of these contexts; give users.with_contexts(..)."
             )
         return self.types
 
@@ -221,7 +221,7 @@ class Stream(ABC):
         int or None
             A position from 0, or None if the user clicks nothing.
         """
-        items = _validate.slate(slate, self.n_items)  # all of it: she may click before the end
+        items = _validate.slate(slate, self.n_items)  # all of it, though the click may come before the end
         return first_click(self[user], items, int(self.click_words[user]), self.clicks)
 
 
@@ -421,12 +421,12 @@ class Users(Stream):
 
     def with_rows(self, parts: tuple[Matrix, ...], **changes: Any) -> Users:
         """Return users of the same family with other rows, and the same click words and contexts."""
-        kept = {"name": self.name, "labels": self.labels} | changes
-        made = Users(self.family, parts, self.n_items, **kept)
-        made.clicks, made._click_words = self.clicks, self._click_words
-        made.contexts, made.types = self.contexts, self.types
-        made.user_ids, made.was_read = self.user_ids, self.was_read
-        return made
+        options = {"name": self.name, "labels": self.labels} | changes
+        changed = Users(self.family, parts, self.n_items, **options)
+        changed.clicks, changed._click_words = self.clicks, self._click_words
+        changed.contexts, changed.types = self.contexts, self.types
+        changed.user_ids, changed.was_read = self.user_ids, self.was_read
+        return changed
 
 
 class Functions(Stream):

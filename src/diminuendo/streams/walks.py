@@ -2,11 +2,11 @@
 
 Users come in segments: rows of one table, walked by compiled code, or single Python functions. `ScoreWalk` adds up
 over users, in whole ticks, as private greedy does (docs/maths/private-greedy.md): a user's gains are cut to what is
-left of her one unit and rounded down. So for any function whatever she adds at most one unit to a score, and at most
+left of the unit of this user and rounded down. So any function whatever adds at most one unit to a score, and at most
 one unit along the whole slate.
 
-Whoever raises, or answers in the wrong shape, has said nothing; an error message would name one user among all
-others. A Python function may answer otherwise the next time, so what entered a score is kept until an item is picked
+A user whose code raises, or returns another shape, counts as without feedback; an error would name one user among
+all. A Python function may answer otherwise the next time, so what entered a score is kept until an item is picked
 by it. Where that is not known any more, because the pick was made before a crash, functions say nothing in the rest of
 the slate; users of compiled families say what they said.
 """
@@ -43,7 +43,7 @@ class Segment:
     rows: Sequence[int] | Ints = ()
     """Of the table; a range where they lie side by side."""
     function: Callable[[Slate], Floats] | None = None
-    """What items would add for her after a slate."""
+    """What items would add for this user after a slate."""
 
     def __repr__(self) -> str:
         return "<Segment>"
@@ -57,7 +57,7 @@ class Segment:
 
 
 def segments_of(stream: Stream) -> list[Segment]:
-    """Everybody of a stream: compiled users in one segment, and anybody else in one of her own."""
+    """All users of a stream: compiled users in one segment, and each function in a segment of its own."""
     if isinstance(stream, Users):
         stream.check()
         return [Segment(stream.family, stream.table, range(len(stream)))]
@@ -65,12 +65,12 @@ def segments_of(stream: Stream) -> list[Segment]:
 
 
 def asking(look_up: Callable[[], Objective]) -> Segment:
-    """Somebody of foreign code, which may fail as soon as she is looked up: not before she is asked."""
+    """A user of foreign code, which may fail on lookup: it is looked up with each query."""
     return Segment(None, None, function=lambda slate: look_up().gains(slate))
 
 
 def one_user(user: Objective) -> Segment:
-    """Somebody by herself: a row of her table, or a function."""
+    """One user: a row of a table, or a function."""
     if isinstance(user, User):
         user = user.checked()
         return Segment(user.family, user.table, [user.index])
@@ -94,9 +94,9 @@ def walkers_of(table: Table, rows: Ints) -> Walkers:
     """Some users of a table, before the first item."""
     at = np.zeros(len(rows) + 1, dtype=np.int64)
     begin(Walkers(table, rows, at, np.empty(0)))
-    made = Walkers(table, rows, at, np.empty(at[-1]))
-    begin(made)
-    return made
+    walkers = Walkers(table, rows, at, np.empty(at[-1]))
+    begin(walkers)
+    return walkers
 
 
 def buffer_for(n_items: int, segments: Sequence[Segment]) -> GainBuffer:
@@ -214,7 +214,7 @@ def singles(users: Segment, n_items: int) -> SparseRows:
 
 @kernel
 def begin(walk: Walkers) -> None:
-    """Everybody's empty prefix; with an empty `state`, only where each is to begin."""
+    """The empty prefix of all users; with an empty `state`, only where each is to begin."""
     table, rows, at, state = walk
     for i in range(len(rows)):
         at[i + 1] = at[i] + offset(table, rows[i] + 1) - offset(table, rows[i])
@@ -224,7 +224,7 @@ def begin(walk: Walkers) -> None:
 
 @kernel
 def _singles(walk: Walkers, buffer: GainBuffer, starts: Ints, items: Ints, values: Floats) -> None:
-    """Everybody's gains, one after the other; with empty `items`, only where each user's begin."""
+    """The gains of all users, one after the other; with empty `items`, only where each user's begin."""
     table, rows, at, state = walk
     for i in range(len(rows)):
         count = gains(table, rows[i], state, at[i], buffer, 0)
@@ -312,7 +312,7 @@ def _score(walk: Walkers, left: Ints, buffer: GainBuffer, total: Ints) -> None:
 
 @kernel
 def _take(walk: Walkers, left: Ints, buffer: GainBuffer, item: int) -> None:
-    """Everybody takes an item: what it added to the score is taken off what is left of her."""
+    """All users take an item: what it added to the score is taken off what is left of each."""
     table, rows, at, state = walk
     for i in range(len(rows)):
         count = gains(table, rows[i], state, at[i], buffer, 0)  # the very numbers that entered its score

@@ -124,7 +124,7 @@ class WasRead:
         return f"{_many(self.rounds, 'round')} of {_many(self.users, 'user', 'users')}"
 
     def worth_a_note(self) -> bool:
-        """Whether something was guessed, left out or is in doubt, so that whoever reads should look."""
+        """Whether something was guessed, left out or is in doubt, so that the user of the library should look."""
         return self.guessed or self.chosen or bool(self.left_out or self.skipped or self.doubts)
 
     def as_json(self) -> dict[str, Any]:

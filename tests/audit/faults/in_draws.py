@@ -72,7 +72,7 @@ def duplicates_counted(policy: Any, broken: bool) -> None:
 
 def epoch_ends_on_answers(policy: Any, broken: bool) -> None:
     """An epoch is over when enough users have answered, not when enough have come."""
-    _due_on_answers(policy, broken, lambda rounds: policy._made[0] < policy.epochs.of(rounds))
+    _due_on_answers(policy, broken, lambda rounds: policy._n_slates[0] < policy.epochs.of(rounds))
 
 
 def batch_ends_on_answers(policy: Any, broken: bool) -> None:

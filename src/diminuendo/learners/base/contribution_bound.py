@@ -1,19 +1,19 @@
-"""The visit limit: of each user only the first `max_rounds_per_user` rounds count.
+"""Contribution bounding: of each user only the first `max_rounds_per_user` rounds count.
 
-Learners promise something about everything that up to `max_rounds_per_user` rounds of one user said. Which
-rounds are hers is a
-public fact, told to `choose()`; from round visits + 1 on she is shown a slate like anybody else, and whatever she
-answers changes nothing, as if she had answered before. Who is over the limit follows from identities alone, never from
-what was said or whether it was: a round counts when it is chosen, answered or not.
+A guarantee covers up to `max_rounds_per_user` rounds of one user. Which rounds are theirs is a public fact, passed to
+`choose()`. From round `max_rounds_per_user` + 1 on, slates are shown as ever, and feedback changes nothing, as if it
+had arrived before. Who is over the bound follows from identities alone, never from feedback: a round counts when it is
+chosen, answered or not.
 
 Guarantee  every draw and every release depends on at most `max_rounds_per_user` rounds of one user
            (docs/maths/accounting.md, Theorem A9).
-           Where the ledger is a file that holds after a crash too, whichever snapshot the learner goes on from: a round
-           that counts is on disk before its slate is shown (privacy/books/contribution_file.py), and is not given back.
-Assumes    that identities are right: who comes under two names is two users. Where the ledger is in memory, after a
-           crash the count is that of the last snapshot.
-Memory     16 bytes of a hash per user, as long as the learner lives, in its snapshots and beside its ledger. The hash
-           has no key: it saves room and hides nothing from somebody with a list of names.
+           If the ledger is a file this holds after a crash too, whichever snapshot the learner is restored from: a
+           round that counts is on disk before its slate is shown (privacy/books/contribution_file.py), and is not
+           given back.
+Assumes    that identities are right: two names are two users. If the ledger is in memory, the count after a crash is
+           that of the last snapshot.
+Memory     16 bytes of a hash per user, for the lifetime of the learner, in its snapshots and beside its ledger. The
+           hash has no key: it saves room and hides nothing from an attacker with a list of names.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from diminuendo.streams.users import Users
 from diminuendo.types import Ints
 
 Identity: TypeAlias = int | str | bytes
-"""Who somebody is. 7, "7" and b"7" are one user: names change their type on the way through files."""
+"""Identity of a user. 7, "7" and b"7" are one user: names change their type on the way through files."""
 
 
 class ContributionBound:
-    """Counts everybody's rounds. Two users whose hashes agree share one limit, which protects both."""
+    """Counts the rounds of each user. Two users whose hashes agree share one limit, which protects both."""
 
     def __init__(self, max_rounds_per_user: int, on_disk: ContributionFile | None = None) -> None:
         self.max_rounds_per_user, self._on_disk = (
@@ -51,7 +51,7 @@ class ContributionBound:
         return f"<ContributionBound: {self.max_rounds_per_user} rounds a user>"
 
     def admits(self, user_id: Identity | None) -> bool:
-        """Whether what this user answers in her next round counts. Changes nothing."""
+        """Whether feedback in the next round of this user counts. Changes nothing."""
         if user_id is None:
             if self.max_rounds_per_user > 1:
                 self._refuse_nameless()
@@ -61,7 +61,7 @@ class ContributionBound:
     def reserve(self, user_ids: Iterable[Identity | None]) -> None:
         """Before these users are shown their next rounds, one for each time that they are named: make that durable.
 
-        Changes nothing else. Where it fails, or a round does not come about, a round that was made durable is hers.
+        Changes nothing else. Where it fails, or a round does not come about, a round that was made durable is used up.
         """
         if self._on_disk is not None:
             more = Counter(hashed(user_id) for user_id in user_ids if user_id is not None)
@@ -72,7 +72,7 @@ class ContributionBound:
             self._on_disk.reach({key: min(count, self.max_rounds_per_user) for key, count in rounds.items()})
 
     def count(self, user_id: Identity | None) -> None:
-        """She has had one more round. Who has no name comes once."""
+        """Count one more round of this user. Users without a name have one round each."""
         if user_id is not None:
             key = hashed(user_id)
             self._rounds[key] = self._rounds.get(key, 0) + 1
@@ -86,7 +86,7 @@ class ContributionBound:
         keys, who = _numbered(user_ids, rounds)
         before = np.array([self._rounds.get(key, 0) for key in keys], dtype=np.int64)
         each = np.bincount(who, minlength=len(keys))
-        earlier = np.empty(rounds, dtype=np.int64)  # how many of these rounds were hers already
+        earlier = np.empty(rounds, dtype=np.int64)  # how many of these rounds were theirs already
         earlier[np.argsort(who, kind="stable")] = np.arange(rounds) - np.repeat(np.cumsum(each) - each, each)
         after = dict(zip(keys, (before + each).tolist(), strict=True))
         self._reach(after)
@@ -95,28 +95,28 @@ class ContributionBound:
         return counts
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """For a snapshot: everybody in the order of their hashes, which says nothing about when they came."""
+        """For a snapshot: users in the order of their hashes, which does not reveal when they arrived."""
         if not self._rounds:
             return {}
         keys = sorted(self._rounds)
         users = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(-1, HASHED)
         return {"users": users, "rounds": np.array([self._rounds[key] for key in keys], dtype=np.int64)}
 
-    def take(self, found: dict[str, NDArray[Any]]) -> None:
+    def take(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Go on from what `arrays` gave, and from what is on disk."""
-        if not found:
+        if not arrays:
             return
-        keys = (row.tobytes() for row in found["users"])
-        self._rounds = dict(zip(keys, found["rounds"].tolist(), strict=True))
+        keys = (row.tobytes() for row in arrays["users"])
+        self._rounds = dict(zip(keys, arrays["rounds"].tolist(), strict=True))
         for key, count in ({} if self._on_disk is None else self._on_disk.rounds).items():
             self._rounds[key] = max(count, self._rounds.get(key, 0))
 
     def _refuse_nameless(self) -> NoReturn:
         raise InvalidInput(
-            f"With visits={self.max_rounds_per_user} one user may have several rounds, so the learner must "
-            f"know whose round this "
-            "is: choose(user_id=...) or replay(users, users=...), with a number or a text that is always the same "
-            "for the same user. If nobody comes twice, make the learner with visits=1."
+            f"With max_rounds_per_user={self.max_rounds_per_user} one user may have several rounds, so the learner "
+            "must know whose round this is: choose(user_id=...) or replay(users, user_ids=...), with a number or "
+            "a text that is always the same for the same user. If no user comes twice, make the learner with "
+            "max_rounds_per_user=1."
         )
 
 
@@ -130,14 +130,14 @@ def hashed(user_id: Identity) -> bytes:
         name = str(int(user_id)).encode()
     else:
         raise InvalidInput(
-            "A user is named by a whole number, a text or bytes, always the same for her; "
+            "A user is named by a whole number, a text or bytes, always the same for one user; "
             f"got {type(user_id).__name__}."
         )
     return hashlib.sha256(name.rstrip(b"\0")).digest()[:HASHED]
 
 
 def _numbered(user_ids: Sequence[Identity] | NDArray[Any], rounds: int) -> tuple[list[bytes], Ints]:
-    """Everybody once, hashed, and whose each round is."""
+    """Each user once, hashed, and the user of each round."""
     names: list[Any]
     if isinstance(user_ids, np.ndarray) and user_ids.ndim == 1 and user_ids.dtype.kind in "iuUS":
         result, places = np.unique(user_ids, return_inverse=True)
@@ -146,7 +146,7 @@ def _numbered(user_ids: Sequence[Identity] | NDArray[Any], rounds: int) -> tuple
         names = list(user_ids)
         places = np.arange(len(names))
     if len(places) != rounds:
-        raise InvalidInput(f"users must name one user per round, {rounds}; got {len(places)}.")
+        raise InvalidInput(f"user_ids must name one user per round, {rounds}; got {len(places)}.")
     numbers: dict[bytes, int] = {}
     who = np.array([numbers.setdefault(hashed(name), len(numbers)) for name in names], dtype=np.int64)
     return list(numbers), who[places]
@@ -160,7 +160,9 @@ def silenced(users: Users, counts: NDArray[np.bool_]) -> Users:
     for part in users.matrices:
         rows = scipy.sparse.csr_array(part)
         lengths = np.diff(rows.indptr)
-        kept = np.repeat(counts, lengths)
+        stored = np.repeat(counts, lengths)
         starts = np.concatenate([[0], np.cumsum(np.where(counts, lengths, 0))])
-        parts.append(scipy.sparse.csr_array((rows.data[kept], rows.indices[kept], starts), shape=rows.shape))
+        parts.append(
+            scipy.sparse.csr_array((rows.data[stored], rows.indices[stored], starts), shape=rows.shape)
+        )
     return users.with_rows(tuple(parts))

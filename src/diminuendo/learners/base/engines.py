@@ -109,7 +109,7 @@ class OnRay:
     """As tasks of the Ray cluster at `address`; "local" starts one here, which ends with this process.
 
     A block goes to the cluster once, as an object, and Ray runs the task of a lost worker again. Rows are as private as
-    what users said: workers, and whoever reaches the cluster, belong to the trusted computing base.
+    what users said: workers, and all who reach the cluster, belong to the trusted computing base.
     """
 
     address: str = LOCAL
@@ -136,9 +136,9 @@ class _OnRay:
         self._task: Any = ray.remote(num_cpus=1, max_retries=RETRIES)(answer)
 
     def total(self, query: str, shape: tuple[int, ...], *given: Any) -> Ints:
-        asked = _dumps((query, shape, given))
+        query_bytes = _dumps((query, shape, given))
         waiting = [
-            self._task.remote((self._release, number), asked, self._begin, *blocks)
+            self._task.remote((self._release, number), query_bytes, self._begin, *blocks)
             for number, blocks in enumerate(self._shares)
         ]
         try:
@@ -153,7 +153,7 @@ class _OnRay:
 _REMEMBERED: OrderedDict[Any, list[Any]] = OrderedDict()
 
 
-def answer(share: Any, asked: bytes, begin: NDArray[np.uint8], *blocks: NDArray[np.uint8]) -> Ints:
+def answer(share: Any, query_bytes: bytes, begin: NDArray[np.uint8], *blocks: NDArray[np.uint8]) -> Ints:
     """In a worker: what a query adds up over some blocks. How far users have come is a memo, and nothing else."""
     if share not in _REMEMBERED:
         plugins, pickled = pickle.loads(begin.tobytes())
@@ -162,7 +162,7 @@ def answer(share: Any, asked: bytes, begin: NDArray[np.uint8], *blocks: NDArray[
         while len(_REMEMBERED) >= REMEMBERED:
             _REMEMBERED.popitem(last=False)
         _REMEMBERED[share] = [first(_unpacked(block)) for block in blocks]
-    query, shape, given = pickle.loads(asked)
+    query, shape, given = pickle.loads(query_bytes)
     return added_up(_REMEMBERED[share], query, shape, given)
 
 

@@ -95,9 +95,9 @@ class Entry(Generic[P]):
     advice : Advice
         When to take it.
     fits : callable, optional
-        (setting, coins, ledger) -> Learner, if constants do not follow from the arguments of the recipe.
+        (setting, rng, ledger) -> Learner, if constants do not follow from the arguments of the recipe.
     private : bool, default True
-        Whether it promises privacy; then it has a horizon, visits and a ledger.
+        Whether it promises privacy; then it has a horizon, a contribution bound and a ledger.
     pure : bool, default False
         Whether its delta is 0.
     slow : bool, default False

@@ -9,6 +9,7 @@ import numpy as np
 
 from diminuendo._validate import as_floats
 from diminuendo.errors import DiminuendoError, InvalidInput, WrongFeedback
+from diminuendo.learners.base.frame import Frame
 from diminuendo.objectives.family import Table
 from diminuendo.objectives.oracle import Oracle
 from diminuendo.objectives.user import User, compiled
@@ -16,20 +17,6 @@ from diminuendo.privacy.process_guard import call_untrusted
 from diminuendo.streams.clicks import NO_CLICK
 from diminuendo.streams.users import Stream
 from diminuendo.types import FEEDBACKS, Decision, FeedbackKind, Floats, Objective, Slate
-
-
-class Named(Protocol):
-    """Whose door it is: a learner's frame, as far as readers care."""
-
-    @property
-    def name(self) -> str:
-        """The name that users type."""
-        ...
-
-    @property
-    def n_items(self) -> int:
-        """How many items there are to choose from."""
-        ...
 
 
 class Reader(Protocol):
@@ -43,7 +30,7 @@ class Reader(Protocol):
 
     kinds: ClassVar[frozenset[FeedbackKind]]
 
-    def __call__(self, frame: Named, decision: Decision, feedback: Any) -> Any:
+    def __call__(self, frame: Frame, decision: Decision, feedback: Any) -> Any:
         """The answer that a policy learns from; raises before anything is changed."""
         ...
 
@@ -53,7 +40,7 @@ class Objectives:
 
     kinds: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
 
-    def __call__(self, frame: Named, decision: Decision, feedback: Any) -> Objective:
+    def __call__(self, frame: Frame, decision: Decision, feedback: Any) -> Objective:
         """An objective over the learner's items."""
         return checked_objective(frame, feedback)
 
@@ -67,7 +54,7 @@ class CompiledObjectives:
 
     kinds: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
 
-    def __call__(self, frame: Named, decision: Decision, feedback: Any) -> CompiledObjective:
+    def __call__(self, frame: Frame, decision: Decision, feedback: Any) -> CompiledObjective:
         """(table, row, leaves) of an objective over the learner's items."""
         objective = checked_objective(frame, feedback)
         said = call_untrusted(lambda: compiled(objective, decision.slate))
@@ -82,8 +69,8 @@ class Singles:
 
     kinds: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
 
-    def __call__(self, frame: Named, decision: Decision, feedback: Any) -> Floats:
-        """What each item adds to nothing; zeros where she says anything else than a number for each item."""
+    def __call__(self, frame: Frame, decision: Decision, feedback: Any) -> Floats:
+        """What each item adds to the empty slate; zeros unless the objective returns a number for each item."""
         objective = checked_objective(frame, feedback)
         result = call_untrusted(lambda: as_floats(objective.gains(())))
         return np.zeros(frame.n_items) if result is None or result.shape != (frame.n_items,) else result
@@ -119,7 +106,7 @@ class Supergradients:
     def __init__(self, point: Callable[[], Floats]) -> None:
         self._point = point
 
-    def __call__(self, frame: Named, decision: Decision, feedback: Any) -> Floats:
+    def __call__(self, frame: Frame, decision: Decision, feedback: Any) -> Floats:
         """The slope of the objective's relaxation at the point."""
         objective = checked_objective(frame, feedback)
         if type(objective) is User:
@@ -132,7 +119,7 @@ class Rewards:
 
     kinds: ClassVar[frozenset[FeedbackKind]] = frozenset({"bandit"})
 
-    def __call__(self, frame: Named, decision: Decision, feedback: Any) -> float:
+    def __call__(self, frame: Frame, decision: Decision, feedback: Any) -> float:
         """The reward, as the nearest number in [0, 1]."""
         return read_reward(frame, feedback)
 
@@ -142,7 +129,7 @@ class Clicks:
 
     kinds: ClassVar[frozenset[FeedbackKind]] = frozenset({"click"})
 
-    def __call__(self, frame: Named, decision: Decision, feedback: Any) -> int:
+    def __call__(self, frame: Frame, decision: Decision, feedback: Any) -> int:
         """The position that was clicked first, or NO_CLICK."""
         return read_click(frame, decision, feedback)
 
@@ -152,7 +139,7 @@ class Anything:
 
     kinds: ClassVar[frozenset[FeedbackKind]] = frozenset(FEEDBACKS)
 
-    def __call__(self, frame: Named, decision: Decision, feedback: Any) -> None:
+    def __call__(self, frame: Frame, decision: Decision, feedback: Any) -> None:
         """Whatever was said counts as nothing."""
 
 
@@ -163,8 +150,8 @@ def simulate_feedback(stream: Stream, user: int, slate: Slate, kind: FeedbackKin
     return stream[user] if kind == "full" else stream[user].value(slate)
 
 
-def read_reward(frame: Named, feedback: Any) -> float:
-    """Bandit feedback at the door: one number, counted as the nearest in [0, 1]."""
+def read_reward(frame: Frame, feedback: Any) -> float:
+    """Validate bandit feedback: one number, counted as the nearest in [0, 1]."""
     if isinstance(feedback, bool) or not isinstance(feedback, (int, float, np.integer, np.floating)):
         raise WrongFeedback(
             f"{frame.name!r} learns from one number: give observe() the reward in [0, 1], "
@@ -173,8 +160,8 @@ def read_reward(frame: Named, feedback: Any) -> float:
     return float(min(max(feedback, 0), 1))  # before it is a float: whole numbers may be too large for one
 
 
-def read_click(frame: Named, decision: Decision, feedback: Any) -> int:
-    """Feedback at the door: the position in the slate that was clicked first; None where nothing was."""
+def read_click(frame: Frame, decision: Decision, feedback: Any) -> int:
+    """Validate click feedback: the position in the slate that was clicked first; None where nothing was."""
     if feedback is None:
         return NO_CLICK
     position = int(feedback) if type(feedback) is int or isinstance(feedback, np.integer) else NO_CLICK
@@ -188,10 +175,10 @@ def read_click(frame: Named, decision: Decision, feedback: Any) -> int:
 
 def refusal(error: Exception) -> str:
     """Why feedback was refused, without anything of what it says."""
-    return str(error) if isinstance(error, DiminuendoError) else "the feedback cannot be read."
+    return str(error) if isinstance(error, DiminuendoError) else "what was said cannot be read."
 
 
-def checked_objective(frame: Named, feedback: Any) -> Objective:
+def checked_objective(frame: Frame, feedback: Any) -> Objective:
     """An objective over the learner's items, or an error."""
     known = type(feedback) is User and type(feedback.index) is int
     if known:  # asked first: to look for methods takes long

@@ -21,9 +21,9 @@ from diminuendo.errors import InvalidInput
 from diminuendo.types import NEVER, Ints
 
 LONGEST = 10**9
-"""Rounds of patience, at most: decisions are remembered for as long."""
+"""Rounds of a feedback window, at most: decisions are remembered for as long."""
 REMEMBERED = 10_000
-"""How many of the last decisions are remembered, unless patience says otherwise."""
+"""How many of the last decisions are remembered, unless the window says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -79,20 +79,20 @@ class FeedbackWindow:
 
     def __post_init__(self) -> None:
         if self.rounds is not None and self.seconds is not None:
-            raise InvalidInput("Patience is in rounds or in seconds, not in both.")
+            raise InvalidInput("A feedback window is in rounds or in seconds, not in both.")
         checked: dict[str, Any] = {"in_flight": _validate.positive_int(self.in_flight, "in_flight")}
         if self.rounds is not None:
             checked["rounds"] = _validate.whole(self.rounds, 0, LONGEST, "feedback_window")
         if self.expected_pending is not None:
             checked["expected_pending"] = _validate.positive_int(self.expected_pending, "expected_pending")
         if self.seconds is not None:
-            checked["seconds"] = _validate.positive_float(self.seconds, "patience in seconds")
+            checked["seconds"] = _validate.positive_float(self.seconds, "seconds")
         checked["response_rate"] = _validate.positive_float(self.response_rate, "response_rate")
         if checked["response_rate"] > 1:
-            raise InvalidInput(f"answering is a share of users, at most 1; got {self.response_rate}.")
+            raise InvalidInput(f"response_rate is a share of users, at most 1; got {self.response_rate}.")
         if (self.seconds is not None or self.clock is not None) and not callable(self.clock):
             raise InvalidInput(
-                "Patience in seconds needs a clock, a function that tells the time in seconds, as time.time; "
+                "A feedback window in seconds needs a clock, a function that tells the time in seconds, as time.time; "
                 f"got {self.clock!r}."
             )
         for name, value in checked.items():
@@ -124,14 +124,14 @@ class FeedbackWindow:
 
 
 NO_FEEDBACK_WINDOW = FeedbackWindow()
-"""Nothing waits for answers, and everybody answers."""
+"""No waiting for feedback, and all users respond."""
 
 Patient: TypeAlias = FeedbackWindow | int | None
-"""What can be said of patience: a number is one of rounds, and None says nothing."""
+"""A window, its number of rounds, or None for the default."""
 
 
 def as_feedback_window(said: Patient) -> FeedbackWindow:
-    """What was said, as a Patience."""
+    """A FeedbackWindow of any of these."""
     if isinstance(said, FeedbackWindow):
         return said
     return NO_FEEDBACK_WINDOW if said is None else FeedbackWindow(rounds=said)
@@ -144,10 +144,10 @@ def answered_in_time(
     learner: str,
     sampled: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_] | None:
-    """Who answers before her deadline: all that lateness changes, where answers wait until they are settled.
+    """Which users respond before their deadline: all that delay changes if feedback is used after rounds are closed.
 
     `delay`: how many further users come before each answers; None where all answer at once, and so in time.
-    `feedback_window`: in rounds; None where the learner of that name does not wait, so that nobody may be
+    `feedback_window`: in rounds; None if the learner of that name does not wait, so that no feedback may be
     late. `sampled`: who has a round, where there is a public sample.
     """
     if delay is None:
@@ -155,12 +155,12 @@ def answered_in_time(
     delay = delay if sampled is None else rounds_late(delay, sampled)
     delay = _validate.numbers(delay, "delay", None)
     if delay.shape != (rounds,) or not np.issubdtype(delay.dtype, np.integer):
-        raise InvalidInput(f"late must be a whole number for each of {rounds:,} users; got {delay.shape}.")
+        raise InvalidInput(f"delay must be a whole number for each of {rounds:,} users; got {delay.shape}.")
     if feedback_window is None:
         if delay.any():
             raise InvalidInput(
                 f"{learner!r} learns from answers in the order in which they come, so that late ones cannot be "
-                "replayed at once; use loop(), or make it with patience in rounds, if it publishes in batches."
+                "replayed at once; use loop(), or make it with feedback_window in rounds, if it publishes in batches."
             )
         return np.ones(rounds, dtype=np.bool_)
     in_time: NDArray[np.bool_] = (delay >= 0) & (delay <= feedback_window)
@@ -181,7 +181,7 @@ def rounds_late(delay: Any, sampled: NDArray[np.bool_]) -> Any:
 
 
 def feedback_window_in(feedback_window: FeedbackWindow, one_in: int) -> FeedbackWindow:
-    """Patience that was said in users, in rounds of a sample of them: three deviations more than are expected."""
+    """A window given in users, in rounds of a sample of them: three deviations more than are expected."""
     if feedback_window.rounds is None or one_in == 1:
         return feedback_window
     expected = feedback_window.rounds / one_in

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import Enum
 from itertools import compress
 from typing import Any
@@ -134,7 +134,7 @@ class Frame:
         self.contexts = contexts
         """What is known of users when they come; None: nothing."""
         self.coming: Ints = NOBODY
-        """The types of the users who are chosen for now, the next first; of nobody, where there are no contexts."""
+        """Context ids of the users who are chosen for now, the next first; empty without contexts."""
         self.response_mask: NDArray[np.bool_] | None = None
         """In a replay: whether the feedback of each of the next users counts; None: of all."""
         self.exclusions = bool(exclusions)
@@ -155,9 +155,9 @@ class Frame:
         """How many users may come; None: any number. All of them have rounds, unless there is a sample."""
         known = self.users is not None and self.users < LONGEST
         self.horizon = -(-self.users // one_in) if self.users is not None and known else self.users
-        """How many rounds there may be. Once a sample has had them, everybody is outside of it."""
+        """How many rounds there may be. Once a sample has had them, all users are outside of it."""
         self.sample = PublicSample(one_in, self.public) if one_in > 1 else None
-        """Who has a round; None: everybody."""
+        """Which users have a round; None: all."""
         self.sampled: NDArray[np.bool_] | None = None
         """In a replay: who of the users who come next has a round; None: all of them."""
         self.max_rounds_per_user = _validate.positive_int(max_rounds_per_user, "max_rounds_per_user")
@@ -172,7 +172,7 @@ class Frame:
             None if self.horizon is None else ContributionBound(self.max_rounds_per_user, on_disk)
         )
         self.silent: list[int] = []
-        """The rounds, rising, whose answers do not count because their users had all their visits before. Public."""
+        """The rounds, rising, whose users are over the contribution bound. Public."""
 
     def __repr__(self) -> str:
         return f"<Frame of {self.name!r}: {self.slots} of {self.n_items} items, {self.rounds} rounds>"
@@ -195,6 +195,10 @@ class Frame:
     def limited(self) -> bool:
         """Whether it was made for a number of rounds, and so for one process and one ledger: not to be copied."""
         return self.horizon is not None
+
+    def learning(self) -> AbstractContextManager[None]:
+        """Learn in here. Any failure leaves a learner with a guarantee unusable."""
+        return self.guard.learning() if self.limited else nullcontext()
 
     def admit(self, rounds: int) -> None:
         """Refuse, before anything is changed, more rounds than this learner was made for."""
@@ -225,7 +229,7 @@ class Frame:
         return heads
 
     def counts(self, user_id: Identity | None) -> bool:
-        """Whether what this user answers in her next round counts. Changes nothing."""
+        """Whether feedback in the next round of this user counts. Changes nothing."""
         return self.contribution_bound is None or self.contribution_bound.admits(user_id)
 
     def reserve(self, user_ids: Iterable[Identity | None], sampled: NDArray[np.bool_] | None = None) -> None:
@@ -281,7 +285,7 @@ class Frame:
         if sampled is None:
             return self.contribution_bound.count_all(user_ids, users)
         if user_ids is not None and len(user_ids) != users:
-            raise InvalidInput(f"users must name one user per round, {users}; got {len(user_ids)}.")
+            raise InvalidInput(f"user_ids must name one user per round, {users}; got {len(user_ids)}.")
         if user_ids is not None:
             user_ids = (
                 user_ids[sampled] if isinstance(user_ids, np.ndarray) else [*compress(user_ids, sampled)]
@@ -405,10 +409,10 @@ class Frame:
             raise InvalidInput(f"What is published is paid for on a Ledger; got {ledger!r}.")
         if ledger is not None and ledger.budget.unit.rounds < self.max_rounds_per_user:
             raise InvalidInput(
-                f"The ledger protects {ledger.budget.unit.rounds} rounds of one user, and this learner lets her "
+                f"The ledger protects {ledger.budget.unit.rounds} rounds of one user, and this learner lets them "
                 f"answer in {self.max_rounds_per_user}. Open it with Budget(..., "
                 f"unit=Unit(rounds={self.max_rounds_per_user})), or ask for fewer "
-                "visits."
+                "rounds per user."
             )
         if ledger is not None and (self.contexts is not None or self.exclusions):
             given = ledger.budget.unit.relation
@@ -430,7 +434,7 @@ class Frame:
         return np.array([self.contexts.type_of(context)], dtype=np.int64)
 
     def types_of(self, table: Any, rounds: int) -> Ints:
-        """The types of the next users, from what is known of them; of nobody, where there are no contexts."""
+        """Context ids of the next users; empty without contexts."""
         if self.contexts is None:
             if table is not None:
                 raise InvalidInput(
@@ -440,7 +444,7 @@ class Frame:
         return np.zeros(rounds, dtype=np.int64) if table is None else self.contexts.types_of(table, rounds)
 
     def exclusions_of(self, given: Any, users: int) -> Exclusions:
-        """What the next users exclude; of nobody, where nobody may exclude anything."""
+        """What the next users exclude; empty without exclusions."""
         if given is not None and not self.exclusions:
             raise InvalidInput(
                 f"This {self.name!r} was made without exclusions; make it with exclusions=True, if its recipe takes "
@@ -459,7 +463,7 @@ class Frame:
 
 
 def checked_rng(rng: RandomSource | None) -> RandomSource:
-    """The system's coins, unless others are asked for."""
+    """The system's randomness by default."""
     if rng is not None and not all(hasattr(rng, part) for part in ("public", "secret", "secure")):
-        raise InvalidInput(f"coins must be SystemSource() or SeededSource(seed); got {rng!r}.")
+        raise InvalidInput(f"rng must be SystemSource() or SeededSource(seed); got {rng!r}.")
     return SystemSource() if rng is None else rng

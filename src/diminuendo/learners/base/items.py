@@ -161,11 +161,11 @@ class ItemAvailability:
             return {}
         return {"items.first": self.first_batch, "items.retired": self.retired_in}
 
-    def take_changed(self, found: dict[str, NDArray[Any]]) -> None:
-        """Take out of `found` what `changed` gave."""
+    def take_changed(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take out of `arrays` what `changed` gave."""
         for array, name in zip(self.arrays, ("items.first", "items.retired"), strict=True):
-            if (said := found.pop(name, None)) is not None:
-                array[:] = said
+            if (times := arrays.pop(name, None)) is not None:
+                array[:] = times
 
     def sound(self) -> bool:
         """Whether this, as read from a snapshot, can have come about."""

@@ -291,9 +291,9 @@ class Learner:
         count = _validate.whole(count, 0, None, "count")
         named: Sequence[Any] | NDArray[Any] = [None] * count if user_ids is None else user_ids
         if len(named) != count:
-            raise InvalidInput(f"users must name one user per round, {count}; got {len(named)}.")
+            raise InvalidInput(f"user_ids must name one user per round, {count}; got {len(named)}.")
         for user_id in named:
-            self._frame.counts(user_id)  # whoever cannot be counted is refused before the first round
+            self._frame.counts(user_id)  # refused before the first round, if the name cannot be counted
         types, excluded = self._frame.types_of(contexts, count), self._frame.exclusions_of(exclude, count)
         return self._choose(named, types, excluded, release)
 
@@ -408,7 +408,7 @@ class Learner:
         place = self._frame.decisions.find(decision)
         if place is not None:
             self._frame.decisions.close(place)
-            with self._frame.guard.learning():
+            with self._frame.learning():
                 self.policy.learn(place, answer)
 
     @property
@@ -500,7 +500,9 @@ class Learner:
             raise InvalidInput(f"The learner has {self.n_items} items, the stream {users.n_items}.")
         users.check()
         if frame.feedback_window.seconds is not None:
-            raise InvalidInput("A replay takes no time; give patience in rounds, or choose one by one.")
+            raise InvalidInput(
+                "A replay takes no time; give feedback_window in rounds, or choose one by one."
+            )
         types, excluded = self.types_of(users, contexts), frame.exclusions_of(exclude, len(users))
         waits = self.feedback_window.rounds if self.waits else None
         slates = np.full((len(users), self.slots), EMPTY_SLOT, dtype=np.int32)
@@ -517,7 +519,7 @@ class Learner:
                 frame.admit(len(users) - done)  # each time: others may have chosen meanwhile
                 self._release_what_is_due()
                 frame.who_comes(done, types, excluded, responded, sampled)
-                with frame.guard.learning():
+                with frame.learning():
                     done = policy.replay(users, slates, done)
                     frame.pass_by(slates[before:done], counted, before, policy.record_arrivals)
                 if done < len(users):
@@ -586,16 +588,16 @@ class Learner:
             more = {f"extra.{name}": array for name, array in policy.extra().items()} | frame.extra()
             return _snapshots.sealed(spec, self._arrays() | more)
 
-    def _take_snapshot(self, found: _snapshots.Arrays) -> None:
+    def _take_snapshot(self, arrays: _snapshots.Arrays) -> None:
         """Begin with the arrays of a snapshot of a learner that was made with the same arguments."""
         frame, policy = self._frame, self.policy
         if frame.rounds:
             raise InvalidInput("A learner that has chosen does not go back to a snapshot; restore() another.")
-        extra = _snapshots.taken(found, "extra")
+        extra = _snapshots.taken(arrays, "extra")
         if frame.contribution_bound is not None:
-            frame.contribution_bound.take(_snapshots.taken(found, "visits"))
-        rounds = {name: found.pop(name) for name in ("silent", "unrecorded") if name in found}
-        _snapshots.fill(self._arrays(), found)
+            frame.contribution_bound.take(_snapshots.taken(arrays, "visits"))
+        rounds = {name: arrays.pop(name) for name in ("silent", "unrecorded") if name in arrays}
+        _snapshots.fill(self._arrays(), arrays)
         try:
             frame.take_rounds(**rounds)
             policy.take_extra(extra)

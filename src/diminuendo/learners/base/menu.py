@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diminuendo import _snapshots
 from diminuendo._numba import inline, kernel
@@ -90,17 +91,9 @@ class Menu(ABC):
         lists = {name: arrays[name] for name in Lists._fields if name in arrays}
         parts = spec | {name: array for name, array in arrays.items() if name not in lists}
         try:
-            result = cls(**parts | ({"lists": Lists(**lists)} if lists else {}))
+            return cls(**parts | ({"lists": Lists(**lists)} if lists else {}))
         except TypeError as error:
             raise InvalidInput(f"These bytes are not a menu of kind {cls.kind!r}: {error}") from error
-        check_lists(result)  # also of kinds that are never made with lists
-        return result
-
-
-def check_lists(menu: Menu) -> None:
-    """Refuse lists that compiled code may not trust."""
-    if menu.lists is not None and not menu.lists.sound(menu.n_items, menu.slots):
-        raise InvalidInput("The menu holds lists of items that could not have been made; it was altered.")
 
 
 class Chooser(ABC):
@@ -203,31 +196,28 @@ class OneSlate(Menu):
     ranking: Items | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_lists(self)
         if self.slate.shape != (self.slots,) or not all_items(self.slate, self.n_items):
             raise InvalidInput(
                 f"A menu of one slate holds {self.slots} items, one for each slot, -1 for an empty one."
             )
-        if self.ranking is not None and not all_items(self.ranking, self.n_items):
-            raise InvalidInput("The menu holds items that there are not; it was altered.")
 
     def chooser(self) -> Chooser:
         """What shows the one slate."""
-        return _Shows(self)
+        return _Shows(self, self.slate[None, :])
 
     @property
     def backfill(self) -> tuple[Items, Items]:
-        """The ranking, for everybody."""
+        """The ranking, for all users."""
         return NO_ITEMS[None, :], NO_ITEMS if self.ranking is None else self.ranking
 
 
 class _Shows(Chooser):
-    def __init__(self, menu: OneSlate) -> None:
-        self.menu: OneSlate = menu
+    def __init__(self, menu: Menu, slates: Items) -> None:
+        self.menu, self._slates = menu, slates
 
     def draw(self, number: int, slates: Items, probes: Items, rng: PublicWords, types: Ints = NOBODY) -> int:
-        """The one slate, for all rounds."""
-        slates[:] = self.menu.slate
+        """The slate of each user's context id; of id 0, nothing known, without contexts."""
+        slates[:] = self._slates[types if len(types) and len(self._slates) > 1 else 0]
         return len(slates)
 
     def propensity(self, number: int, row: Items) -> float:
@@ -263,39 +253,22 @@ class SlateByType(Menu):
     ranking: Items | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_lists(self)
-        slates = self.slates
-        sound = slates.ndim == 2 and slates.shape[1] == self.slots and len(slates) > 0
-        for ranked, shape in zip(self.backfill, (2, 1), strict=True):
-            sound &= ranked.ndim == shape and all_items(ranked, self.n_items)
-        if not (
-            sound and all_items(slates, self.n_items) and (self.own is None or len(self.own) == len(slates))
-        ):
-            raise InvalidInput("The menu holds slates that could not have been made; it was altered.")
+        slates, own = self.slates, self.own
+        fits = slates.ndim == 2 and slates.shape[1] == self.slots and len(slates) > 0
+        if not (fits and all_items(slates, self.n_items) and (own is None or len(own) == len(slates))):
+            raise InvalidInput(
+                f"A menu of a slate for each type holds rows of {self.slots} items, -1 for an empty slot."
+            )
 
     def chooser(self) -> Chooser:
         """What looks up the slate of a type."""
-        return _ShowsByType(self)
+        return _Shows(self, self.slates)
 
     @property
     def backfill(self) -> tuple[Items, Items]:
-        """Of each type, then of everybody."""
-        nobody = np.zeros((len(self.slates), 0), dtype=np.int32)
-        return nobody if self.own is None else self.own, NO_ITEMS if self.ranking is None else self.ranking
-
-
-class _ShowsByType(Chooser):
-    def __init__(self, menu: SlateByType) -> None:
-        self.menu: SlateByType = menu
-
-    def draw(self, number: int, slates: Items, probes: Items, rng: PublicWords, types: Ints = NOBODY) -> int:
-        """The slate of each user's type; of type 0, nothing known, for those of whom nothing is said."""
-        slates[:] = self.menu.slates[types if len(types) else 0]
-        return len(slates)
-
-    def propensity(self, number: int, row: Items) -> float:
-        """One: the slate of her type is certain."""
-        return 1.0
+        """By context id, then for all users."""
+        none = np.zeros((len(self.slates), 0), dtype=np.int32)
+        return none if self.own is None else self.own, NO_ITEMS if self.ranking is None else self.ranking
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,27 +303,22 @@ class _DrawsAtRandom(Chooser):
 
 @dataclass(frozen=True, eq=False)
 class RandomFromLists(Menu):
-    """Everybody is shown random items, slot by slot from the slot's own list, nothing twice.
+    """Menu of random distinct items, slot by slot from the slot's own list.
 
     For where some items are not there, or slots have items of their own.
     """
 
     kind: ClassVar[str] = "random slates from lists"
 
-    def __post_init__(self) -> None:
-        check_lists(self)
-
     def chooser(self) -> Chooser:
         """What draws each slot from its list."""
-        if self.lists is None:
-            raise InvalidInput("The menu lacks the lists that its slates are drawn from; it was altered.")
-        return _DrawsFromLists(self, self.lists)
+        return _DrawsFromLists(self)
 
 
 class _DrawsFromLists(Chooser):
-    def __init__(self, menu: RandomFromLists, lists: Lists) -> None:
-        self.menu: RandomFromLists = menu
-        self._lists = lists
+    def __init__(self, menu: RandomFromLists) -> None:
+        assert menu.lists is not None
+        self.menu, self._lists = menu, menu.lists
 
     def draw(self, number: int, slates: Items, probes: Items, rng: PublicWords, types: Ints = NOBODY) -> int:
         """Each item that is left to a slot equally likely."""
@@ -471,21 +439,15 @@ def _round_slates(guide: GuideTable, slates: Items, rng: PublicWords) -> int:
 
 
 LASTING: tuple[type[Menu], ...] = (OneSlate, SlateByType, RandomSlates, RandomFromLists, SlatesFromPoint)
-"""Kinds of menus that are the same in all their rounds: whoever reads one goes on as if nothing had happened."""
+"""Kinds of menus that are the same in all their rounds: reading one back loses nothing."""
 
 
-def read_lasting(written: Any, n_items: int, slots: int) -> Menu:
-    """The menu of these sizes, of a lasting kind, that `to_bytes` wrote, as an array of bytes."""
-    if not isinstance(written, np.ndarray) or written.dtype != np.uint8:
-        raise InvalidInput("The snapshot lacks the menu that was shown; it was altered.")
+def read_lasting(written: NDArray[np.uint8]) -> Menu:
+    """The menu of a lasting kind that `to_bytes` wrote, as an array of bytes."""
     spec, arrays = _snapshots.unpacked(written.tobytes(), "a menu")
-    kind = next((each for each in LASTING if each.kind == spec.get("menu")), None)
-    menu = None
-    if kind is not None:
-        menu = kind.from_parts({name: fact for name, fact in spec.items() if name != "menu"}, arrays)
-    if menu is None or (menu.n_items, menu.slots) != (n_items, slots):
-        raise InvalidInput("The snapshot holds a menu that was never shown; it was altered.")
-    return menu
+    name = spec.pop("menu", None)
+    (kind,) = (each for each in LASTING if each.kind == name)
+    return kind.from_parts(spec, arrays)
 
 
 @inline

@@ -5,7 +5,7 @@ policies.
 
 *Policies with a menu.* Slates follow from what was published: a *menu* (menu.py) is public data that defines what is
 shown next, to which rounds and with what probability. Feedback is added up or stored in private. A *release* is the
-only way from private to public: it is charged, drawn once, and durable before anybody sees it. The next menu is a
+only way from private to public: it is charged, drawn once, and durable before it is shown. The next menu is a
 function of releases and public facts alone.
 
 *Policies that draw from secret scores*, as the paper's do: every slate is a private draw, and is charged.
@@ -108,7 +108,7 @@ class Policy(ABC):
     @property
     def events(self) -> Event | None:
         """The cost of the whole run; by default what its sums cost."""
-        costs: list[Any] = [getattr(kept, "event", None) for kept in self.sums.values()]
+        costs: list[Any] = [getattr(each, "event", None) for each in self.sums.values()]
         if self.budget is None or not costs or None in costs:
             return None
         result: Event = costs[0] if len(costs) == 1 else Composed(tuple(costs))
@@ -116,7 +116,7 @@ class Policy(ABC):
 
     @property
     def health(self) -> Health:
-        """Whether what was published shows that anybody answers in time."""
+        """Whether releases show that feedback arrives in time."""
         return NOT_AVAILABLE if self.signal is None else self.signal.health
 
     def warn(self) -> None:
@@ -216,7 +216,7 @@ class Policy(ABC):
             answer = self.reader(frame, decision, simulate_feedback(users, done, decision.slate, kind))
             decisions.close(place := decision.round % decisions.remembered)
             self.learn(place, answer)
-            decisions.issued[0] -= 1  # whoever called counts the rounds that were played
+            decisions.issued[0] -= 1  # the caller counts the rounds that were played
         return done + 1
 
     # The items change.
@@ -233,10 +233,10 @@ class Policy(ABC):
 
     def config(self) -> dict[str, Any]:
         """The arguments that it was made with, besides those of the frame: what was asked for, and its options."""
-        asked = {} if self.budget is None else {"epsilon": self.budget.epsilon, "delta": self.budget.delta}
+        budget = {} if self.budget is None else {"epsilon": self.budget.epsilon, "delta": self.budget.delta}
         if self.budget is not None and self.budget.accountant == "pure":
-            del asked["delta"]
-        return asked | dict(self.options)
+            del budget["delta"]
+        return budget | dict(self.options)
 
     def parameters(self) -> dict[str, Any]:
         """The public numbers that it was made with, for users to read."""
@@ -250,16 +250,16 @@ class Policy(ABC):
         """Arrays of no fixed size that belong to what was learned, here its sums; restored by `take_extra`."""
         return sums_as_extra(self.sums)
 
-    def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+    def take_extra(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Read what `extra` wrote."""
-        take_sums(self.sums, found)
+        take_sums(self.sums, arrays)
 
     def restored(self) -> None:  # noqa: B027  of some nothing follows
         """Rebuild what follows from `state` after it was read from a snapshot."""
 
 
 class MenuPolicy(Policy):
-    """A policy whose slates follow from what was published: whoever holds its menu can choose.
+    """A policy whose slates follow from what was published: any process that holds its menu can choose.
 
     Implement `due`, `release` and `learn`, and call `show` with the first menu in `__init__` and with a new one in
     `release`. By Theorem A7 of docs/maths/accounting.md and post-processing, menus cost nothing beyond releases. A
@@ -267,7 +267,7 @@ class MenuPolicy(Policy):
 
     Attributes
     ----------
-    elsewhere : bool
+    remote_rounds : bool
         Whether rounds may be chosen by other processes that hold the menu.
 
     Examples
@@ -333,13 +333,11 @@ class MenuPolicy(Policy):
         menu = {"menu": np.frombuffer(self.menu.to_bytes(), dtype=np.uint8)} if self._shows else {}
         return sums_as_extra(self.sums) | menu
 
-    def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+    def take_extra(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Read what `extra` wrote."""
         if self._shows:
-            self._chooser = read_lasting(
-                found.pop("menu", None), self.frame.n_items, self.frame.slots
-            ).chooser()
-        take_sums(self.sums, found)
+            self._chooser = read_lasting(arrays.pop("menu")).chooser()
+        take_sums(self.sums, arrays)
 
     @property
     def menu(self) -> Menu:
@@ -359,7 +357,7 @@ class MenuPolicy(Policy):
         return drawn
 
     def leave_out(self, slates: Items, types: Ints) -> None:
-        """Change the slates of the users who are chosen for now, so that nobody is shown what she excludes."""
+        """Replace items that the users who are chosen for now exclude."""
         frame = self.frame
         if len(frame.excluding.items):
             self.chooser.without(slates, frame.excluding, types)
@@ -386,5 +384,5 @@ class MenuPolicy(Policy):
         """Take users' data of these rounds out of all later releases, if single users' data is kept."""
 
     def propensity(self, row: Items) -> float | None:
-        """As the menu says; nothing where users may exclude items, since what she excludes has a part in it."""
+        """As the menu says; nothing where users may exclude items, since exclusions have a part in it."""
         return None if self.frame.exclusions else self.chooser.propensity(self.frame.rounds, row)

@@ -2,7 +2,7 @@
 
 Each function is the law of one compiled draw, written down once more for a single slate: experts in turn
 (hedge/lazy.py), pivotal rounding (experts/capped_simplex.py). Shares are whole numbers and public. So are these
-chances, and whoever keeps them can judge other slates later (docs/maths/off-policy.md, Lemma V5).
+chances, and a log of them can be used to evaluate other slates later (docs/maths/off-policy.md, Lemma V5).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def pivotal(ends: Ints, row: Items) -> float:
     Followed unit by unit: who is left over, each item of the row by itself, and all other items together.
     """
     slots, rest = len(row), 0
-    left: Floats = np.zeros(slots + 1)  # how likely; the last entry: nobody of the row
+    left: Floats = np.zeros(slots + 1)  # how likely; the last entry: none of the row
     left[slots] = 1.0
     for unit in range(slots):
         border = (unit + 1) * ONE

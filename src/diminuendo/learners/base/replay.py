@@ -1,6 +1,6 @@
 """Replay: a learner against a whole stream, compiled where the stream can be.
 
-With the same coins this gives, slate for slate, what the loop of choose and observe gives.
+With the same randomness this gives, slate for slate, what the loop of choose and observe gives.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def replay(
 ) -> Items:
     """Return the slates that a learner shows to a stream, learning from each user.
 
-    Compiled for streams of a family. With the same coins the result equals the loop of `choose` and `observe` bit
+    Compiled for streams of a family. With the same randomness the result equals the loop of `choose` and `observe` bit
     for bit.
 
     Parameters
@@ -137,7 +137,7 @@ class Delay:
     rounds: int = 0
     """An answer comes when this many further users have been chosen for."""
     spread: bool = False
-    """Whether `rounds` is the mean of an exponential law, and not everybody's."""
+    """Whether `rounds` is the mean of an exponential law, and not that of every user."""
     response_rate: float = 1.0
 
     def __str__(self) -> str:
@@ -145,7 +145,7 @@ class Delay:
 
     @property
     def feedback_window(self) -> FeedbackWindow:
-        """What learners are told: until when to wait, and how many answer."""
+        """The feedback window of learners that plan for it."""
         if not self.rounds and self.response_rate == 1:
             return NO_FEEDBACK_WINDOW
         return FeedbackWindow(
@@ -163,7 +163,7 @@ class Delay:
         return np.where(chance.random(users) < self.response_rate, delay, NEVER)
 
     def said(self) -> str:
-        """In words, for the title of a table; nothing where everybody answers at once."""
+        """In words, for the title of a table; empty if all users respond at once."""
         words = []
         if self.rounds:
             words.append(f"answers {'about ' if self.spread else ''}{self.rounds:,} rounds late")
@@ -181,11 +181,11 @@ def as_delay(said: str | int, response_rate: float = 1.0) -> Delay:
     spread, number = text.startswith("exponential:"), text.removeprefix("exponential:")
     if not number.isdecimal() or (spread and int(number) == 0):
         raise InvalidInput(
-            "late is a number of rounds, as 1000, or their mean where chance decides, as exponential:1000; "
+            "delay is a number of rounds, as 1000, or their mean where chance decides, as exponential:1000; "
             f"got {said!r}."
         )
     return Delay(int(number), spread, FeedbackWindow(response_rate=response_rate).response_rate)
 
 
 AT_ONCE = Delay()
-"""Everybody answers before the next user comes."""
+"""All users respond before the next one arrives."""

@@ -116,7 +116,7 @@ class Setting:
 
 
 class Prior(NamedTuple):
-    """What is known of items before anybody comes: public."""
+    """Public prior knowledge of items."""
 
     scores: Floats
     """Which share of users each item pleases."""
@@ -125,7 +125,7 @@ class Prior(NamedTuple):
 
 
 def checked_prior(scores: Any, users: int | None, n_items: int, otherwise: int) -> Prior | None:
-    """A public prior at the door, counting as `users`, or as `otherwise` users where that is None."""
+    """A validated public prior, counting as `users`, or as `otherwise` users where that is None."""
     result = None if scores is None else _checked_scores(scores, n_items)
     many = otherwise if users is None else _validate.positive_int(users, "prior_users")
     return None if result is None else Prior(result, many)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from diminuendo._sparse import SparseRows, stacked
-from diminuendo.errors import InvalidInput, refuse_copies
+from diminuendo.errors import refuse_copies
 from diminuendo.objectives.family import Family, Table
 from diminuendo.objectives.records import from_record, same_family, to_record
 from diminuendo.objectives.user import User
@@ -59,7 +59,7 @@ def _narrow(numbers: NDArray[Any]) -> NDArray[Any]:
 
 
 def _joined(parts: Sequence[Spec]) -> Spec:
-    return Spec(*map(np.concatenate, zip(*parts, strict=True)))
+    return Spec(*(_narrow(np.concatenate(columns)) for columns in zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +73,7 @@ class Block:
     end: int
     spec: Spec
     own: bool = False
-    """Whether the table holds nobody else, so that who is erased must leave it."""
+    """Whether the table holds no other users, so that erased users must leave it."""
 
     def __len__(self) -> int:
         return self.end - self.first
@@ -99,13 +99,13 @@ class Block:
         return as_in_their_rows(self.segment, self.n_items)
 
     def only(self, stays: NDArray[np.bool_]) -> Block | None:
-        """Some of the users: a smaller range of a table of others, else a table that holds nobody else."""
+        """Some of the users: a smaller range of a table of others, else a table of their own."""
         where = np.flatnonzero(stays)
         if len(where) in (0, len(self)):
             return self if len(where) else None
         spec, low, high = self.spec.some(where), int(where[0]), int(where[-1]) + 1
         if not self.own and high - low == len(where):
-            return Block(self.family, self.table, self.n_items, self.first + low, self.first + high, spec)
+            return replace(self, first=self.first + low, end=self.first + high, spec=spec)
         return block_of(self.family, self.table, self.n_items, [part.only(where) for part in self.rows], spec)
 
 
@@ -120,21 +120,6 @@ def _merged(blocks: Sequence[Block]) -> Block:
     parts = [stacked(several) for several in zip(*rows, strict=True)]
     spec = _joined([block.spec for block in blocks])
     return block_of(first.family, first.table, first.n_items, parts, spec)
-
-
-class Waiting(NamedTuple):
-    """Users of one batch who wait to be gathered: rows `first` to before `end` of a table."""
-
-    family: Family
-    table: Table
-    first: int
-    end: int
-    batch: int
-    types: Ints | int
-    rounds: Ints | int
-
-    def __repr__(self) -> str:
-        return "<Waiting>"
 
 
 class FunctionUser(NamedTuple):
@@ -163,26 +148,25 @@ class UserStore:
     def __init__(self, n_items: int, n_types: int = 1) -> None:
         self.n_items, self.n_types = n_items, n_types
         self._blocks: list[Block] = []
-        self._waiting: list[Waiting] = []  # of one family, after those of the blocks
-        self._who_wait = 0
+        self._waiting: list[Block] = []  # of one family, after those of the blocks
         self._functions: list[FunctionUser] = []
 
     def __repr__(self) -> str:
         return f"<UserStore, {self.n_items} items>"
 
     def __len__(self) -> int:
-        """The number of users: as private as whether somebody answered."""
-        return sum(map(len, self._blocks)) + self._who_wait + len(self._functions)
+        """The number of users: as private as whether a user responded."""
+        return sum(map(len, [*self._blocks, *self._waiting])) + len(self._functions)
 
     @property
     def blocks(self) -> list[Block]:
-        """Everybody who is a row."""
+        """All users who are rows."""
         self._gather()
         return list(self._blocks)
 
     @property
     def functions(self) -> list[FunctionUser]:
-        """Everybody who is a Python function."""
+        """All users who are Python functions."""
         return list(self._functions)
 
     @property
@@ -206,7 +190,8 @@ class UserStore:
                 self._functions.append(FunctionUser(one, *said, batch, kind, round))
                 return
             user = User(one.family, self.n_items, one.table, int(one.rows[0]))
-        self._wait(Waiting(user.family, user.table, user.index, user.index + 1, batch, kind, round))
+        spec = Spec(np.array([batch]), np.array([kind]), np.array([round]))
+        self._wait(Block(user.family, user.table, self.n_items, user.index, user.index + 1, spec))
 
     def add_rows(
         self,
@@ -222,11 +207,11 @@ class UserStore:
         if not len(places):
             return
         whole, (first, end) = family.rows(table, self.n_items), (int(places[0]), int(places[-1]) + 1)
+        spec = spec_of(len(places), batch, types, rounds)
         if end - first == len(places) == whole[0].shape[0] < GATHER:
-            self._wait(Waiting(family, table, first, end, batch, types, rounds))
+            self._wait(Block(family, table, self.n_items, first, end, spec))
             return
         self._gather()
-        spec = spec_of(len(places), batch, types, rounds)
         if end - first == len(places) and (isinstance(rows, range) or (np.diff(places) == 1).all()):
             self._cut(Block(family, table, self.n_items, first, end, spec))
         else:
@@ -237,17 +222,8 @@ class UserStore:
         """Append users of one table, in blocks that are not too large."""
         for low in range(0, len(block), BLOCK):
             high = min(low + BLOCK, len(block))
-            self._append(
-                Block(
-                    block.family,
-                    block.table,
-                    self.n_items,
-                    block.first + low,
-                    block.first + high,
-                    block.spec.some(slice(low, high)),
-                    block.own,
-                )
-            )
+            first, end, spec = block.first + low, block.first + high, block.spec.some(slice(low, high))
+            self._append(replace(block, first=first, end=end, spec=spec))
 
     def _append(self, block: Block) -> None:
         """Append a block; small ones are joined, so that each user is copied a few times at most."""
@@ -256,7 +232,7 @@ class UserStore:
             last = blocks[-1]
             if last.table is block.table and last.end == block.first:
                 spec = _joined([last.spec, block.spec])
-                block = Block(block.family, block.table, self.n_items, last.first, block.end, spec, block.own)
+                block = replace(block, first=last.first, spec=spec)
             elif (
                 last.own
                 and block.own
@@ -269,47 +245,28 @@ class UserStore:
             blocks.pop()
         self._blocks = [*blocks, block]
 
-    def _wait(self, users: Waiting) -> None:
+    def _wait(self, users: Block) -> None:
         if self._waiting and not same_family(self._waiting[0].family, users.family):
             self._gather()
         self._waiting.append(users)
-        self._who_wait += users.end - users.first
-        if self._who_wait >= GATHER:
+        if len(self._waiting) >= GATHER:
             self._gather()
 
     def _gather(self) -> None:
-        """Let those who wait become a block."""
-        if not self._waiting:
-            return
-        family, like, waiting = self._waiting[0].family, self._waiting[0].table, self._waiting
-        rows = [
-            tuple(part.between(each.first, each.end) for part in each.family.rows(each.table, self.n_items))
-            for each in waiting
-        ]
-        sizes = [each.end - each.first for each in waiting]
-        types, rounds = (
-            np.concatenate([np.broadcast_to(given, size) for given, size in zip(columns, sizes, strict=True)])
-            for columns in ([each.types for each in waiting], [each.rounds for each in waiting])
-        )
-        spec = Spec(
-            _narrow(np.repeat([each.batch for each in waiting], sizes)), _narrow(types), _narrow(rounds)
-        )
-        block = block_of(
-            family, like, self.n_items, [stacked(several) for several in zip(*rows, strict=True)], spec
-        )
-        # In one go: nobody is there twice, whatever fails.
-        self._append(block)
-        self._waiting, self._who_wait = [], 0
+        """Merge the users who wait into one block."""
+        if self._waiting:
+            self._append(_merged(self._waiting))
+            self._waiting = []
 
     def erase(self, rounds: Ints) -> None:
-        """Drop everybody who came in these rounds."""
+        """Drop the users of these rounds."""
         self._keep(
             lambda block: ~np.isin(block.spec.rounds, rounds),
             lambda user: user.round not in set(rounds.tolist()),
         )
 
     def forget(self, before: int) -> None:
-        """Drop everybody of batches before that one."""
+        """Drop the users of batches before that one."""
         self._keep(lambda block: block.spec.batches >= before, lambda user: user.batch >= before)
 
     def _keep(self, rows: Any, functions: Any) -> None:
@@ -317,7 +274,7 @@ class UserStore:
         self._blocks, self._functions = blocks, [user for user in self._functions if functions(user)]
 
     def score_walk(self, batch: int) -> ScoreWalk:
-        """Everybody of one batch along a growing slate, all together."""
+        """All users of one batch along a growing slate."""
         some = [block.only(block.spec.batches == batch) for block in self.blocks]
         functions = [user.segment for user in self._functions if user.batch == batch]
         return ScoreWalk(self.n_items, [*(block.segment for block in some if block is not None), *functions])
@@ -325,7 +282,7 @@ class UserStore:
     # What a snapshot holds: rows as CSR, families as JSON. Python functions are left out.
 
     def written(self) -> dict[str, NDArray[Any]]:
-        """The arrays that hold everybody who can be written down."""
+        """The arrays of all users who are rows."""
         result: list[tuple[dict[str, Any], list[tuple[SparseRows, ...]]]] = []
         for block in self.blocks:
             record = to_record(block.family)
@@ -348,31 +305,17 @@ class UserStore:
             arrays["types"] = spec.types.astype(np.int64)
         return arrays | {"batches": spec.batches.astype(np.int64)}
 
-    def read(self, arrays: dict[str, NDArray[Any]], batches: int) -> None:
-        """Store everybody of a snapshot whose batches are below `batches`; refuse what compiled code could not read."""
-        self._blocks, self._waiting, self._who_wait, self._functions = [], [], 0, []
-        try:
-            spec = Spec(
-                arrays["batches"],
-                arrays["types"] if self.n_types > 1 else np.zeros(len(arrays["batches"]), dtype=np.int64),
-                arrays.get("rounds", np.full(len(arrays["batches"]), NO_ROUND)),
-            )
-            least, most = (0, 0, NO_ROUND), (batches, self.n_types, np.iinfo(np.int64).max)
-            for column, low, high in zip(spec, least, most, strict=True):
-                known = column.dtype == np.int64 and column.shape == spec.batches.shape
-                if not known or ((column < low) | (column >= high)).any():
-                    raise InvalidInput(
-                        "The snapshot holds users who could not have been added; it was altered."
-                    )
-            spec, done = Spec(*map(_narrow, spec)), 0
-            for family, table, users in self._tables(arrays):
-                some = spec.some(slice(done, done + users))
-                self._cut(Block(family, table, self.n_items, 0, users, some, own=True))
-                done += users
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InvalidInput(f"The snapshot's users cannot be read: {error}.") from error
-        if done != len(spec.batches):
-            raise InvalidInput("The snapshot holds other users than it says; it was altered.")
+    def read(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Store the users of a snapshot."""
+        self._blocks, self._waiting, self._functions = [], [], []
+        batches = arrays["batches"]
+        types = arrays["types"] if self.n_types > 1 else np.zeros_like(batches)
+        spec = Spec(*map(_narrow, (batches, types, arrays.get("rounds", np.full(len(batches), NO_ROUND)))))
+        done = 0
+        for family, table, users in self._tables(arrays):
+            some = spec.some(slice(done, done + users))
+            self._cut(Block(family, table, self.n_items, 0, users, some, own=True))
+            done += users
 
     def _tables(self, arrays: dict[str, NDArray[Any]]) -> Iterator[tuple[Family, Table, int]]:
         for number, record in enumerate(json.loads(arrays["families"].tobytes())):

@@ -4,17 +4,17 @@ Now and then a round explores (bandit.py). Experts draw again after an explorati
 of them are one policy (exploring.py):
 
 `bandit-dp`          only the expert that explored redraws ("own"), or all of them, as printed ("all");
-`draw="direct"`      everybody redraws in every round (the paper's appendix: regret of order T^(3/4));
+`draw="direct"`      all experts redraw in every round (the paper's appendix: regret of order T^(3/4));
 `draw="presampled"`  exploring rounds are drawn before the first user comes, so that the rate can know their number;
 `streeter-golovin-bandit`  the original: a redraw in every round, and no privacy.
 
-The cap on explorations is the same for everybody and decided by coins, so privacy does not rest on luck: there is no
+The cap on explorations is the same for all users and decided by coins, so privacy does not rest on luck: there is no
 tail to add to delta. Without a cap (`cap=None`, as printed) delta is averaged over the number of explorations, and the
 guarantee is the epsilon at which that average is the delta asked for; on a ledger, or for users who have several
 rounds, it is that of a run that explores in every round.
 
-That average: a user's answer matters only if her round explores, and then for the redraw right after it and for those
-that later explorations make due. Coins are public and know nothing of users, so the law of everything seen is a
+That average: a user's feedback matters only if their round explores, and then for the redraw right after it and for
+those that later explorations make due. Coins are public and know nothing of users, so the law of everything seen is a
 mixture over them, and its delta at any epsilon is at most the average of the delta given the coins
 (docs/maths/paper.md, P2c):
 
@@ -76,7 +76,7 @@ NAME = "bandit-dp"
 
 
 def delta_over_draws(later: int, explores: float, again: float, rate: float, epsilon: float) -> float:
-    """Delta at `epsilon` of redraws within a span of `rate` each: 1 + Binomial(later, again) of them, where her round
+    """Delta at `epsilon` of redraws within a span of `rate` each: 1 + Binomial(later, again) of them, if the round
     explores, which it does with probability `explores`. Rounded up, and so never 0."""
     later = max(0, later)
     mean, spread = later * again, math.sqrt(later * again * (1 - again)) + 1
@@ -274,7 +274,7 @@ def calibrated(
     resample = resample or ("all" if printed else "own")
     capped = not printed if capped is None else capped
     result = constants.bandit(setting, calibration, resample)
-    made = bandit_dp(
+    learner = bandit_dp(
         **recipe_arguments(setting, rng, ledger),
         exploring=result.share,
         cap=result.cap if capped else None,
@@ -282,7 +282,7 @@ def calibrated(
         rate=result.rate,
     )
     try:
-        return as_planned(made, calibration, ledger)
+        return as_planned(learner, calibration, ledger)
     except OverBudget as error:
         if capped or resample == "every":
             raise
@@ -313,10 +313,10 @@ def presampled(
         parts.append(first + np.flatnonzero((words >> np.uint64(11)) < share * 2.0**53))
     explore_at = np.concatenate(parts)
     rate = constants.presampled_rate(setting, calibration, len(explore_at))
-    made = bandit_dp(
+    learner = bandit_dp(
         **recipe_arguments(setting, source, ledger), exploring=0.0, cap=None, explore_at=explore_at, rate=rate
     )
-    return as_planned(made, calibration, ledger)
+    return as_planned(learner, calibration, ledger)
 
 
 def _variant(draw: str, calibration: Calibration) -> dict[str, Any]:

@@ -40,7 +40,7 @@ COIN = 1 << 53
 """A coin lands on one of this many sides."""
 
 ALL, OWN, EVERY = range(3)
-"""Who redraws: everybody after an exploration, only the expert that explored, everybody in every round."""
+"""Which experts redraw: all after an exploration, only the one that explored, all in every round."""
 
 NOBODY, EVERYBODY = -1, -2
 
@@ -272,12 +272,12 @@ class ExploringPolicy(SecretScoresPolicy):
 
     def replay(self, users: Users, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
-        made = self._experts, self._exploring, self.rules, self._draws.paid
+        state = self._experts, self._exploring, self.rules, self._draws.paid
         frame, room = self.frame, (np.empty(users.largest_state), np.empty(3, dtype=np.int32))
 
         def play(done: int, stop: int) -> int:
             words = frame.public.view, frame.secret.view
-            return replay_rounds(*made, users.table, slates[:stop], done, *words, *room)
+            return replay_rounds(*state, users.table, slates[:stop], done, *words, *room)
 
         return frame.stride(play, done, len(users))
 
@@ -287,8 +287,8 @@ class ExploringPolicy(SecretScoresPolicy):
         """The public numbers that it was made with; exploring rounds drawn beforehand are only counted."""
         if not self.rules.presampled:
             return dict(self._options)
-        kept = {name: self._options[name] for name in ("rate", "epsilon", "delta")}
-        return kept | {"explorations": len(self.rules.schedule)}
+        parameters = {name: self._options[name] for name in ("rate", "epsilon", "delta")}
+        return parameters | {"explorations": len(self.rules.schedule)}
 
     def state(self) -> Any:
         """What experts have learned, and what is carried from round to round."""

@@ -125,7 +125,7 @@ def fi_dp(
     draws = PrivateDraws(
         frame,
         budget,
-        # The first round's draws are uniform whatever anybody says; what the last user says is never used.
+        # The first round's draws are uniform whatever users say; the last user's feedback is never used.
         DrawBudget(rounds - 1, frame.slots, 2 * rate, ledger, secure=frame.rng.secure),
         "docs/maths/paper.md, Theorem P1",
         claimed(frame, budget, rate, rounds, "Theorem 5"),
@@ -143,8 +143,8 @@ def calibrated(
 ) -> Learner:
     """Algorithm 2 with the paper's rate, or the largest that the same budget allows."""
     rate = constants.full_information(setting, calibration)
-    made = fi_dp(**recipe_arguments(setting, rng, ledger), rate=rate)
-    return as_planned(made, calibration, ledger)
+    learner = fi_dp(**recipe_arguments(setting, rng, ledger), rate=rate)
+    return as_planned(learner, calibration, ledger)
 
 
 def streeter_golovin(

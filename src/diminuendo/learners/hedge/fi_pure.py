@@ -4,7 +4,7 @@ Expert i follows the leader on noisy sums of its gains (experts/noisy_leader.py)
 k N log^1.5 T / epsilon, so it takes many more users than that before anything is learned.
 
 A round's contribution enters the sums when the round expires, whether an answer came or not: as soon as more than
-`feedback_window` further rounds are chosen. Whoever answers later than that has said nothing. So patience is
+`feedback_window` further rounds are chosen. Later feedback is ignored. So the window is
 short here, and memory grows with it.
 
 Regret     at most k times `experts.noisy_leader.pftal_bound` with R = 1, L = sqrt N: of order k^1.5 N sqrt(T / epsilon)
@@ -113,7 +113,7 @@ class FiPurePolicy(Policy):
     # The door: all sums are paid for before the first slate; noise is drawn by the kernel as rounds expire.
 
     def due(self) -> bool:
-        """Whether its ledger has not paid yet: whoever goes on from a snapshot publishes, and pays, again."""
+        """Whether its ledger has not paid yet: a learner that is restored publishes, and pays, again."""
         return self.frame.ledger is not None and not self._is_paid
 
     def release(self) -> None:

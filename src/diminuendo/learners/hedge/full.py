@@ -52,7 +52,7 @@ class FullInformationPolicy(SecretScoresPolicy):
         self.rate, self._repeats = rate, repeats
         self._experts = new_hedge(frame.n_items, frame.slots, rate)
         self._state_room: Floats = np.empty(0)  # scratch: the state of the user who is learned from
-        self._gain_room = new_gain_buffer(frame.n_items, 1)  # scratch: her gains
+        self._gain_room = new_gain_buffer(frame.n_items, 1)  # scratch: their gains
 
     # What is promised.
 
@@ -208,7 +208,7 @@ find_gains_of_slots = as_kernel(gains_of_slots)
 def _learn_one(
     experts: HedgeState, table: Table, user: int, row: Items, state: Floats, room: GainBuffer
 ) -> int:
-    """`learn_gains`, and 0; or nothing, and how much room her state takes, where there is less."""
+    """`learn_gains`, and 0; or nothing, and how much room the user's state takes, if there is less."""
     size = offset(table, user + 1) - offset(table, user)
     if size > len(state):
         return size

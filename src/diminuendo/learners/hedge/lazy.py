@@ -110,7 +110,7 @@ class LazyPlan:
         return self.rounds // self.n_batches, -(-self.rounds // self.n_batches)
 
     @property
-    def rng(self) -> int:
+    def tosses(self) -> int:
         """How many coins each expert tosses: none after the first batch, when it draws, or after the last."""
         return max(0, self.n_batches - 2)
 
@@ -120,12 +120,12 @@ class LazyPlan:
         if self.n_batches == 1:
             return 0
         chance = -math.expm1(-MOST_LOST * self.rate * self.sizes[1])
-        return 1 + binomial_cap(self.rng, chance, 1 / (self.slots * self.rounds))
+        return 1 + binomial_cap(self.tosses, chance, 1 / (self.slots * self.rounds))
 
     @property
     def coin(self) -> float:
         """The mu of one coin: one user moves a loss, which is 1 for each round at least, by 1 at most."""
-        return coin_mu(self.rate, self.sizes[0]) if self.rng else 0.0
+        return coin_mu(self.rate, self.sizes[0]) if self.tosses else 0.0
 
     @property
     def event(self) -> Event:
@@ -255,7 +255,7 @@ class LazyItems(RunningSum):
 
     def __init__(self, plan: LazyPlan, ledger: Ledger, name: str) -> None:
         size, schedule = plan.slots * plan.n_items, plan.schedule
-        schedule = Schedule(schedule.ends[:-1] or schedule.ends)  # after the last batch nobody comes
+        schedule = Schedule(schedule.ends[:-1] or schedule.ends)  # after the last batch no user arrives
         clip = Clip("l2", bound=math.sqrt(size) + 1, ticks=ITEM_TICKS)  # longer than anything: it never acts
         super().__init__(size, clip, schedule)
         self.n_items, self.rate, self.event, self.most = plan.n_items, plan.rate, plan.event, plan.most
@@ -276,8 +276,6 @@ class LazyItems(RunningSum):
             with self._lock:  # answers to this batch are late from now on
                 closed, batch = self._cells, self._cells.entries().reshape(self._totals.shape)
             released = self._paid.once(f"{number:06d}", lambda: self._next(batch, number, secret), secret)
-            if released.shape != (2, len(self._held)) or not self._could_be(*released):
-                raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
             self._held[:], self._drawn[:] = released
             self._totals += batch
             with self._lock:
@@ -317,19 +315,6 @@ class LazyItems(RunningSum):
                     self._room = new_gain_buffer(self.n_items, leaves)
                     self._ticks = np.empty(leaves * self.n_items, dtype=np.int64)
                 _add_users(table, first, slates, np.empty(state_size), self._room, self._ticks, into)
-
-    def _could_be(self, held: Ints, drawn: Ints) -> bool:
-        """Whether experts could hold these items after that many draws."""
-        items = ((held >= NOTHING) & (held < self.n_items)).all()
-        return bool(items and ((drawn >= 0) & (drawn <= self.most)).all())
-
-    def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of one that was made with the same arguments."""
-        super().restore(snapshot)
-        totals = ((self._totals >= 0) & (self._totals <= self.schedule.rounds * ITEM_TICKS)).all()
-        begun = (self._held != NOTHING).all() if self.batch else (self._held == NOTHING).all()
-        if not (totals and begun and self._could_be(self._held, self._drawn)):
-            raise InvalidInput("The snapshot holds items that could not have been drawn; it was altered.")
 
     def _spec(self) -> tuple[Any, ...]:
         return (*super()._spec(), self.rate, self._paid.name)
@@ -438,7 +423,7 @@ class LazyPolicy(MenuPolicy):
         self._chooser, self._shown = ExpertsInTurn(*sizes, self.experts.shares()).chooser(), batch
 
     def due(self) -> bool:
-        """Whether a batch is settled that was not released, or a release has no menu yet; the last batch has none."""
+        """Whether a batch is closed that was not released, or a release has no menu yet; the last batch has none."""
         closed = min(self.schedule.closed_by(self.frame.closed), len(self.schedule) - 1)
         return self._shown < max(closed, self.experts.batch)
 

@@ -61,7 +61,7 @@ class PrivateDraws:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is proved for the whole run, whatever its rewards and whoever answers, at the delta asked for."""
+        """What is proved for the whole run, whatever the feedback, at the delta of the budget."""
         frame, delta = self._frame, self._budget.delta
         return Guarantee(self._epsilon, delta, str(frame.unit), self._theorem, frame.rng.secure)
 
@@ -85,7 +85,7 @@ class PrivateDraws:
 
 
 class FreeDraws:
-    """Nothing is promised, and nobody pays."""
+    """Nothing is promised, and nothing is paid."""
 
     budget: Budget | None = None
     claim: Guarantee | None = None

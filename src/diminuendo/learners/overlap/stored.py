@@ -197,7 +197,7 @@ class UsersMemory:
         if added.shape != (1,) or not len(found.get("batches", ())) <= added[0] <= self._plan.schedule.rounds:
             raise InvalidInput("The snapshot holds users who could not have been added; it was altered.")
         self._values.added = int(added[0])
-        self.users.read(found, len(self._plan.schedule))
+        self.users.read(found)
 
 
 class StoredQuestions:

@@ -8,9 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.menu import Chooser, Menu, check_lists
-from diminuendo.learners.base.rules.lists import NO_ITEMS, all_items
+from diminuendo.learners.base.menu import Chooser, Menu
+from diminuendo.learners.base.rules.lists import NO_ITEMS
 from diminuendo.randomness.words import PublicWords
 from diminuendo.streams.contexts import NOBODY
 from diminuendo.types import Ints, Items
@@ -29,11 +28,6 @@ class AssignedSlates(Menu):
     """Whether its rounds may have been seen before a restart: they are certain then, not drawn."""
     ranking: Items | None = field(default=None, kw_only=True)
     """What takes the place of what a user excludes, the best first."""
-
-    def __post_init__(self) -> None:
-        check_lists(self)
-        if self.ranking is not None and not all_items(self.ranking, self.n_items):
-            raise InvalidInput("The menu holds items that there are not; it was altered.")
 
     def chooser(self) -> Chooser:
         """Shows each round its slate."""

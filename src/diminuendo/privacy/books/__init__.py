@@ -78,5 +78,5 @@ class Books(Protocol):
         ...
 
     def close(self) -> None:
-        """Let somebody else have them."""
+        """Release them for another process."""
         ...

@@ -1,7 +1,7 @@
-"""Rounds of users that count, in a file: whoever was shown a slate has had that round, whatever happens afterwards.
+"""Contribution counts of users, in a file: a user who was shown a slate has had that round, whatever happens later.
 
 One line for the learner whose rounds they are, then one for each group of rounds that were counted at once: hashes of
-the users, with a check over them and the line before. A line is on disk before anybody of its group is shown anything.
+the users, with a check over them and the line before. A line is on disk before its first user is shown a slate.
 So a last line without its end is of users who were shown nothing, and is dropped; any other damage is refused. A file
 of many lines is written anew when it is opened, in the order of hashes, which says nothing about who came when.
 """
@@ -33,7 +33,7 @@ MANY = 1000
 
 
 class ContributionFile:
-    """How many rounds of each user count, by her hash; held by the process that holds the ledger beside it."""
+    """How many rounds of each user count, by hash; held by the process that holds the ledger beside it."""
 
     def __init__(self, path: Path, learner: str) -> None:
         self._path, self._lock, self._closed = path, threading.Lock(), False
@@ -51,7 +51,7 @@ class ContributionFile:
                 else:
                     file.cut(self._size)
             except BaseException:
-                self._let_go()
+                self._close_file()
                 raise
 
     def __repr__(self) -> str:
@@ -72,13 +72,13 @@ class ContributionFile:
                 self._size, self._check = self._size + len(content), check
                 self.rounds += missing
             except BaseException:
-                self._let_go()  # what is there beyond the last whole line is cut off before the next one
+                self._close_file()  # what is there beyond the last whole line is cut off before the next one
                 raise
 
     def close(self) -> None:
         """Let another process have the file."""
         with self._lock:
-            self._let_go()
+            self._close_file()
             self._closed = True
 
     def _opened(self) -> durable.AppendOnly:
@@ -91,7 +91,7 @@ class ContributionFile:
             self._file.cut(self._size)
         return self._file
 
-    def _let_go(self) -> None:
+    def _close_file(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -117,12 +117,12 @@ class ContributionFile:
     def _write_anew(self) -> None:
         """The same rounds in one line, in the place of the file: all of it or nothing."""
         line, self._check = _line(_check(b"", self._header), self.rounds.elements())
-        fresh = self._path.with_name(f"{self._path.name}.new")
-        fresh.unlink(missing_ok=True)
-        durable.write_once(fresh, self._header + line)
-        os.replace(fresh, self._path)
+        rewritten = self._path.with_name(f"{self._path.name}.new")
+        rewritten.unlink(missing_ok=True)
+        durable.write_once(rewritten, self._header + line)
+        os.replace(rewritten, self._path)
         durable.sync_folder(self._path.parent)
-        self._let_go()
+        self._close_file()
         self._size = len(self._header) + len(line)
         self._file = durable.AppendOnly(self._path, create=False)
 

@@ -25,7 +25,7 @@ class AppendOnly:
                 "A ledger in a file needs the file locks of a Unix system; keep it in memory instead."
             )
         self.path, self._owner, self._broken, self._file = path, os.getpid(), False, -1
-        fresh = create and not path.exists()
+        created = create and not path.exists()
         try:
             self._file = os.open(path, os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0), 0o600)
         except OSError as error:
@@ -38,7 +38,7 @@ class AppendOnly:
                 f"{path} is in use by another process, or was opened here already. Open a ledger once, and hand it to "
                 "each learner under a name of its own: make(.., ledger=ledger.named('front-page'))."
             ) from error
-        if fresh:
+        if created:
             sync_folder(path.parent)
 
     def read(self) -> bytes:
@@ -59,7 +59,7 @@ class AppendOnly:
         if self._broken:
             raise LedgerInUse(f"{self.path} is closed, or could not be written to before; open it again.")
         if not self._in_place():
-            raise LedgerInUse(f"{self.path} was replaced or removed by somebody else; open it again.")
+            raise LedgerInUse(f"{self.path} was replaced or removed meanwhile; open it again.")
 
     def append(self, line: bytes) -> None:
         """Write at the end and wait until it is on disk."""
@@ -112,12 +112,12 @@ def write_once(path: Path, content: bytes) -> bool:
 def replaced(path: Path, content: bytes) -> None:
     """Put the content at `path`, whole and on disk, in place of what is there.
 
-    What is unfinished has a name that nobody takes for one of the folder's files, also if it is left behind.
+    An unfinished file has a name that is not taken for one of the folder's files, also if it is left behind.
     """
-    fresh = path.with_name(f"{UNFINISHED}{path.name}")
-    fresh.unlink(missing_ok=True)
-    write_once(fresh, content)
-    os.replace(fresh, path)
+    created = path.with_name(f"{UNFINISHED}{path.name}")
+    created.unlink(missing_ok=True)
+    write_once(created, content)
+    os.replace(created, path)
     sync_folder(path.parent)
 
 

@@ -3,7 +3,7 @@
 First the budget, then one line per charge and one per release. An altered, lost or swapped line is noticed when the
 file is read; a last line that breaks off is what a crash leaves behind. One that is whole counts, also if its newline
 is missing, and is refused like any other if something else follows it: a charge may have been drawn on. Hashes have no
-key: they find accidents and careless edits, not somebody who rewrites the whole file.
+key: they find accidents and careless edits, not an attacker who rewrites the whole file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Charge:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Something that was drawn and published: its name, a hash of it, and whether nobody could foresee its noise."""
+    """A release that was drawn and published: its name, its hash, and whether its randomness was secure."""
 
     name: str
     digest: str

@@ -1,7 +1,7 @@
-"""Releases: every published vector is drawn once, and is on disk before anybody sees it.
+"""Releases: every published vector is drawn once, and is on disk before it is published.
 
 A release has a name. The first caller draws, stores and publishes; later callers, after a crash or from an older
-snapshot, get what was stored. A crash between drawing and storing loses a vector that nobody saw.
+snapshot, get what was stored. A crash between drawing and storing loses a vector that was not published.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Releases:
 
     Notes
     -----
-    Noise that is drawn twice for the same sum would be a second release that nobody paid for. So the first call of
+    Noise that is drawn twice for the same sum would be a second release that was not paid for. So the first call of
     `once` draws and stores, and every later call returns the stored vector. A folder belongs to the process that
     holds the ledger.
 
@@ -85,7 +85,7 @@ class Releases:
         self._folder = None if folder is None else Path(folder)
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
-            durable.sweep(self._folder)  # drawn but never published: nobody may find it
+            durable.sweep(self._folder)  # drawn but never published
 
     def __repr__(self) -> str:
         return f"<Releases in {self._folder or 'memory'}>"
@@ -132,15 +132,17 @@ class Releases:
             if name in self._kept:
                 return self._kept[name].copy()
             drawn = np.asarray(draw())
-            self._kept[name] = drawn.copy()  # whoever gets it may change it
+            self._kept[name] = drawn.copy()  # the caller may change it
             return drawn
 
     def _on_disk(self, name: str, draw: Callable[[], Ints]) -> Ints:
         path = self._path(name)
         if path.exists():
-            durable.sync_folder(path.parent)  # whoever wrote it may not have come that far
+            durable.sync_folder(path.parent)  # its writer may have died before this
         else:
-            durable.write_once(path, packed(draw()))  # if somebody was faster, theirs is the release
+            durable.write_once(
+                path, packed(draw())
+            )  # if another writer was faster, its vector is the release
         try:
             content = path.read_bytes()
         except OSError as error:

@@ -144,7 +144,7 @@ class Population:
         wait = min(LONGEST_WAIT, 2 * self._failed.get(row.number, (0.0, 0.5))[1])
         self._failed[row.number] = now + wait, wait
         try:
-            self._opened(row).named(row.name).let_go()
+            self._opened(row).named(row.name).release_names()
         except LedgerInUse:  # the last entry was interrupted: it is opened again, and so are its placements
             self.ledger = None
             self.placements.clear()

@@ -53,7 +53,7 @@ class Curves(NamedTuple):
     """Reward per user of greedy in hindsight."""
     random: float
     today: float | None = None
-    """Reward per user of the slate that everybody is shown today, where there is one."""
+    """Reward per user of today's slate, if given."""
 
 
 def curves(simulation: Simulation) -> Curves:
@@ -93,15 +93,15 @@ def regret_figure(simulation: Simulation) -> Figure:
     return figure
 
 
-def plot_reward(found: Curves, path: Path) -> Path:
+def plot_reward(data: Curves, path: Path) -> Path:
     """Write a picture: left the reward per user so far, right what was lost to greedy so far."""
     with style():
         figure = Figure(figsize=(2.2 * WIDTH, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2)
-        _draw_reward(left, found)
-        _draw_regret(right, found)
-        figure.suptitle(found.title, x=0.01, ha="left", fontsize=13)
-        figure.supxlabel(found.about, x=0.01, ha="left", fontsize=8.5, color=FAINT)
+        _draw_reward(left, data)
+        _draw_regret(right, data)
+        figure.suptitle(data.title, x=0.01, ha="left", fontsize=13)
+        figure.supxlabel(data.about, x=0.01, ha="left", fontsize=8.5, color=FAINT)
         return write(figure, path)
 
 
@@ -109,28 +109,28 @@ def about(simulation: Simulation) -> str:
     """What lines and bands are, in a sentence."""
     epsilon = simulation.middle_epsilon
     seeds = max(len(runs) for runs in simulation.by_learner(epsilon).values())
-    asked = "" if epsilon is None else f" Private learners were asked for epsilon {epsilon:g}."
+    budgets = "" if epsilon is None else f" Private learners were asked for epsilon {epsilon:g}."
     if seeds == 1:
-        return f"One run of each learner.{asked}"
-    return f"Mean of {seeds} runs; band: its 95 % interval (Student's t).{asked}"
+        return f"One run of each learner.{budgets}"
+    return f"Mean of {seeds} runs; band: its 95 % interval (Student's t).{budgets}"
 
 
-def _draw_reward(axes: Axes, found: Curves) -> None:
-    at, settled = np.array(found.at), int(SETTLED * len(found.at))
-    bands = {name: (mean / at, half / at) for name, (mean, half) in _bands(found).items()}
+def _draw_reward(axes: Axes, data: Curves) -> None:
+    at, settled = np.array(data.at), int(SETTLED * len(data.at))
+    bands = {name: (mean / at, half / at) for name, (mean, half) in _bands(data).items()}
     means, ends = _draw(axes, at, bands)
-    ends += _draw_yardsticks(axes, found.greedy, None if "random" in bands else found.random, found.today)
-    highest = max(found.greedy, float(means[:, settled:].max()))
+    ends += _draw_yardsticks(axes, data.greedy, None if "random" in bands else data.random, data.today)
+    highest = max(data.greedy, float(means[:, settled:].max()))
     axes.set(xlabel="users so far", title="reward per user so far", xlim=(0, at[-1]))
     axes.set_ylim(0, 1.12 * highest or 1)
     thousands(axes)
     name_lines(axes, ends)
 
 
-def _draw_regret(axes: Axes, found: Curves) -> None:
-    """With logarithmic axes where everybody loses; a learner that follows changing tastes may gain instead."""
-    at, settled = np.array(found.at), int(SETTLED * len(found.at))
-    lost = {name: (found.greedy * at - mean, half) for name, (mean, half) in _bands(found).items()}
+def _draw_regret(axes: Axes, data: Curves) -> None:
+    """With logarithmic axes if all regrets are positive; a learner that follows drift may have negative regret."""
+    at, settled = np.array(data.at), int(SETTLED * len(data.at))
+    lost = {name: (data.greedy * at - mean, half) for name, (mean, half) in _bands(data).items()}
     logarithmic = len(at) > 2 and all((mean[settled:] > 0).all() for mean, _ in lost.values())
     first = 1 if logarithmic else 0  # one user alone would take up half of a logarithmic axis
     means, ends = _draw(
@@ -150,8 +150,8 @@ def _draw_regret(axes: Axes, found: Curves) -> None:
     name_lines(axes, ends)
 
 
-def _bands(found: Curves) -> dict[str, tuple[Floats, Floats]]:
-    return {name: (np.array(mean), np.array(found.half[name])) for name, mean in found.mean.items()}
+def _bands(data: Curves) -> dict[str, tuple[Floats, Floats]]:
+    return {name: (np.array(mean), np.array(data.half[name])) for name, mean in data.mean.items()}
 
 
 def _draw(axes: Axes, at: Floats, bands: dict[str, tuple[Floats, Floats]]) -> tuple[Floats, list[LineEnd]]:
@@ -166,15 +166,11 @@ def _draw(axes: Axes, at: Floats, bands: dict[str, tuple[Floats, Floats]]) -> tu
 
 
 def price_figure(simulation: Simulation) -> Figure:
-    """Curves against epsilon where several were asked for, or one row per learner where one was."""
-    return _curves(simulation) if len(simulation.epsilons) > 1 else _dots(simulation)
-
-
-def _curves(simulation: Simulation) -> Figure:
+    """Shares of greedy's reward against epsilon, where there are several."""
     figure, axes = panel()
-    everybody, epsilons, base = simulation.by_learner(), simulation.epsilons, simulation.benchmarks
-    looks, ends, highest = line_styles(everybody), [], 1.0
-    for name, runs in everybody.items():
+    by_learner, epsilons, base = simulation.by_learner(), simulation.epsilons, simulation.benchmarks
+    looks, ends, highest = line_styles(by_learner), [], 1.0
+    for name, runs in by_learner.items():
         look = looks[name]
         if any(run.asked_epsilon is None for run in runs):  # not asked for any epsilon: the same for all
             mean, half = mean_and_band(simulation.shares(runs))
@@ -183,14 +179,14 @@ def _curves(simulation: Simulation) -> Figure:
             if not np.isnan(half):
                 axes.axhspan(mean - half, mean + half, color=look.colour, alpha=0.2, linewidth=0)
         else:
-            asked = sorted({run.asked_epsilon for run in runs if run.asked_epsilon is not None})
-            served = [[run for run in runs if run.asked_epsilon == epsilon] for epsilon in asked]
+            budgets = sorted({run.asked_epsilon for run in runs if run.asked_epsilon is not None})
+            served = [[run for run in runs if run.asked_epsilon == epsilon] for epsilon in budgets]
             result = np.array([mean_and_band(simulation.shares(some)) for some in served])
             means = result[:, 0].tolist()
-            _draw_line(axes, asked, result[:, 0], result[:, 1], look, markersize=6)
+            _draw_line(axes, budgets, result[:, 0], result[:, 1], look, markersize=6)
         ends.append((name, means[-1], look.colour))
         highest = max(highest, *means)
-    chance = "random" not in everybody and base.greedy.value > 0
+    chance = "random" not in by_learner and base.greedy.value > 0
     today = simulation.today.value / base.greedy.value if simulation.today and base.greedy.value > 0 else None
     ends += _draw_yardsticks(axes, 1.0, base.random / base.greedy.value if chance else None, today)
     axes.set(
@@ -203,32 +199,6 @@ def _curves(simulation: Simulation) -> Figure:
     axes.minorticks_off()
     axes.set_xlim(epsilons[0] / 1.3, epsilons[-1] * 1.3)
     name_lines(axes, ends)
-    return figure
-
-
-def _dots(simulation: Simulation) -> Figure:
-    """Shares of one epsilon, or of none: one row per learner."""
-    everybody = simulation.by_learner()
-    figure, axes = panel(1.3 + 0.36 * len(everybody))
-    look, highest = line_styles(everybody), 1.0
-    for row, (name, runs) in enumerate(everybody.items()):
-        mean, half = mean_and_band(simulation.shares(runs))
-        spread = None if np.isnan(half) else half
-        axes.errorbar(
-            mean, -row, xerr=spread, color=look[name].colour, marker=look[name].marker, capsize=3, ms=7
-        )
-        axes.annotate(
-            f"{mean:.3f}", (mean, -row), textcoords="offset points", xytext=(0, 7), ha="center", fontsize=9
-        )
-        highest = max(highest, mean)
-    axes.axvline(1, color=INK, linestyle="--", linewidth=1)
-    axes.set_yticks([-row for row in range(len(everybody))], list(everybody))
-    axes.set(
-        xlabel="reward, as a share of hindsight greedy's (dashed)",
-        xlim=(0, 1.1 * highest),
-        ylim=(0.6 - len(everybody), 0.8),
-    )
-    axes.grid(False, axis="y")
     return figure
 
 

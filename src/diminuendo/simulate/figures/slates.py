@@ -1,4 +1,4 @@
-"""Slates over time: which items were shown to how many of the users who came then, learner by learner."""
+"""Slates over time: the share of users who were shown each item, for each learner."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ NOT_KEPT = "#c8c8c8"
 
 
 def chosen_items(simulation: Simulation, runs: Sequence[Result]) -> list[int]:
-    """Whom the pictures of these runs are about: the same items in all of them, so that they can be compared."""
+    """The items in the pictures of these runs: the same in all of them, so that they can be compared."""
     slate = [int(item) for item in simulation.benchmarks.greedy.slate][:ROWS]
     totals: dict[int, float] = {}
     for run in runs:
-        if not _flat(run):  # who shows everything alike would fill the picture with items nobody learned of
+        if not _flat(
+            run
+        ):  # a run that shows all items equally often would fill the picture with arbitrary items
             for item, shares in zip(run.shown.items, run.shown.shares, strict=True):
                 totals[item] = totals.get(item, 0.0) + float(np.mean(shares))
     others = sorted((item for item in totals if item not in slate), key=lambda item: (-totals[item], item))

@@ -65,7 +65,7 @@ def arrival_figure(name: str, records: Spending) -> Figure:
 
 
 def varies(records: Spending) -> bool:
-    """Whether it matters when somebody came."""
+    """Whether charges depend on the round."""
     return any(len(record["until"]) > 1 for record in records)
 
 

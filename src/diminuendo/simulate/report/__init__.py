@@ -1,4 +1,4 @@
-"""The report: what simulations found, as one page for users. It is not private, and says so.
+"""The report: simulations as one page to read. It is not private, and says so.
 
 `write_report` writes `report.html`, which holds everything it shows, and the figures as PNG, SVG and PDF beside it.
 """
@@ -51,20 +51,21 @@ def write_report(sweep: Sweep, out: Path | str, command: str | None = None) -> P
     return target
 
 
-def _contents(found: list[Simulation], anchors: list[str]) -> str:
-    """A list of the simulations, each with its answer."""
+def _contents(simulations: list[Simulation], anchors: list[str]) -> str:
+    """A list of the simulations with their headlines."""
     lines = "".join(
         f'<li><a href="#simulation-{anchor}">{escaped(heading(one))}</a>: '
-        + escaped("; ".join(f"{found.whose} {found.share}" for found in headlines(one)))
+        + escaped("; ".join(f"{headline.whose} {headline.share}" for headline in headlines(one)))
         + "</li>"
-        for one, anchor in zip(found, anchors, strict=True)
+        for one, anchor in zip(simulations, anchors, strict=True)
     )
     return (
-        f"<h1>{len(found)} simulations of private slates</h1><p>Rewards as shares of what greedy earns in hindsight, "
-        f"when it knows all users beforehand and shows one slate to everybody.</p><nav><ul>{lines}</ul></nav>"
+        f"<h1>{len(simulations)} simulations of private slates</h1><p>Rewards as shares of what greedy earns in "
+        "hindsight, when it knows all users beforehand and shows one slate to all users.</p>"
+        f"<nav><ul>{lines}</ul></nav>"
     )
 
 
 def _plain(name: str) -> str:
-    """A name that may be part of a file name and of an address, wherever it came from."""
+    """A name that is safe in file names and addresses."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:40].strip("-") or "stream"

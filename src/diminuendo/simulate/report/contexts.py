@@ -1,4 +1,4 @@
-"""What a report says where something was known of users: what that is worth, and what each type was shown.
+"""The part of a report about contexts: what they are worth, and the slates of each context.
 
 Whatever comes from data goes through `escaped`. Rewards for each type are for evaluation, as all of the report.
 """
@@ -22,23 +22,23 @@ USES = {
     "slates by type": "a slate per context",
     "separate": "a learner per context",
 }
-"""What learners do with contexts, as results name it."""
+"""How learners use contexts, by the word in results."""
 PUBLIC = "Here they are public: the guarantee covers feedback, and slates may reveal contexts."
 PRIVATE = (
     "Here they are private: what all others see hides a user's context together with their feedback. A user's own "
-    "slate follows from their context, and may reveal it to whoever sees that slate."
+    "slate follows from their context, and may reveal it to anyone who sees that slate."
 )
 
 
 def contexts_section(simulation: Simulation) -> str:
-    """A part of the section of one simulation; nothing where nothing was known of users."""
+    """A part of the section of one simulation; empty without contexts."""
     known = simulation.contexts
     if known is None:
         return ""
     said = f"Contexts are what was known of users on arrival. {PRIVATE if known.private else PUBLIC}"
     epsilons = _epsilons(simulation)
     columns = ["learner", *("share" if e is None else f"ε = {e:g}" for e in epsilons), "contexts"]
-    caption = "Reward as a share of greedy's, which shows one slate to everybody."
+    caption = "Reward as a share of greedy's, which shows one slate to all users."
     compared = table(caption, columns, _compared(simulation), words=[len(columns) - 1])
     return (
         f"<h3>What contexts are worth</h3><p>{escaped(said)}</p><p>{escaped(worth_of_contexts(simulation))}</p>"
@@ -47,7 +47,7 @@ def contexts_section(simulation: Simulation) -> str:
 
 
 def _epsilons(simulation: Simulation) -> list[float | None]:
-    """What was asked for; None alone where nobody listens to it."""
+    """The budgets; None alone if no learner uses them."""
     return [*simulation.epsilons] or [None]
 
 
@@ -67,7 +67,7 @@ def _compared(simulation: Simulation) -> Iterator[list[str]]:
 
 
 def _rewards(simulation: Simulation) -> str:
-    """What users of each value earned, of hindsight and of all learners that promise something, per user."""
+    """Reward per user of each category: greedy by context, and learners that are private or use contexts."""
     groups = {
         name: runs
         for name, runs in simulation.by_learner(simulation.middle_epsilon).items()
@@ -88,20 +88,20 @@ def _rewards(simulation: Simulation) -> str:
         named = "not known" if value["value"] is None else value["value"]
         cells = (f"{mean:.3f}" for mean in means)
         rows.append([f"{column}{named}", f"{value['users']:,}", f"{value['greedy']:.3f}", *cells])
-    asked = "" if simulation.middle_epsilon is None else f" at epsilon {simulation.middle_epsilon:g}"
+    at = "" if simulation.middle_epsilon is None else f" at epsilon {simulation.middle_epsilon:g}"
     most = f", for the {MOST_ROWS} categories of most users" if max(seen.values()) > MOST_ROWS else ""
-    return table(f"Reward per user{asked}{most}.", ["category", "users", "greedy by context", *groups], rows)
+    return table(f"Reward per user{at}{most}.", ["category", "users", "greedy by context", *groups], rows)
 
 
 def _slates(simulation: Simulation) -> Iterator[str]:
-    """What each type is shown at the end, by the first run of every learner that has slates for types."""
+    """The last slates of each context, in the first run of every learner that has slates per context."""
     for name, runs in simulation.by_learner(simulation.middle_epsilon).items():
         if runs[0].contexts["use"] != "none":
             yield _slate_table(simulation, name, runs[0])
 
 
 def _slate_table(simulation: Simulation, name: str, run: Result) -> str:
-    """Slates in words, each once; bold, what greedy's one slate for everybody does not have."""
+    """Slates in words, each once; bold: items that are not in greedy's global slate."""
     common = simulation.benchmarks.greedy.slate
     kinds: dict[tuple[int, ...], list[dict[str, Any]]] = {}
     for kind in run.contexts["shown"]:
@@ -113,18 +113,18 @@ def _slate_table(simulation: Simulation, name: str, run: Result) -> str:
         lines.append(
             f'<tr><th scope="row">{escaped(_joined(some))}</th><td>{users:,}</td><td class="words">{items}</td></tr>'
         )
-    asked = "" if simulation.middle_epsilon is None else f" at epsilon {simulation.middle_epsilon:g}"
-    caption = f"What {name} shows at the end of its first run{asked}, for the contexts of most users."
+    at = "" if simulation.middle_epsilon is None else f" at epsilon {simulation.middle_epsilon:g}"
+    caption = f"What {name} shows at the end of its first run{at}, for the contexts of most users."
     head = "".join(f'<th scope="col">{column}</th>' for column in ("contexts", "users", "slate"))
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escaped(caption)}"><table class="wraps"><caption>'
-        f"{escaped(caption)} Bold: not in greedy's one slate for everybody.</caption><thead><tr>{head}</tr></thead>"
+        f"{escaped(caption)} Bold: not in greedy's global slate.</caption><thead><tr>{head}</tr></thead>"
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
 
 
 def _joined(kinds: list[dict[str, Any]]) -> str:
-    """Types that are shown the same."""
+    """The contexts that share a slate."""
     named = "; ".join(said_of(kind["context"]) for kind in kinds[:MOST_NAMED])
     more = len(kinds) - MOST_NAMED
     return f"{named}; {more} more" if more > 0 else named
@@ -137,7 +137,7 @@ def _item(simulation: Simulation, item: int, *, plain: bool) -> str:
 
 
 def said_of(context: dict[str, Any]) -> str:
-    """What is known of a type, in a few words: of a single column the value alone."""
+    """A context in words; of a single feature the category alone."""
     if not context:
         return "unknown"
     return (

@@ -1,4 +1,4 @@
-"""The pictures of one simulation, each with words that say what it shows to whoever cannot see it."""
+"""The pictures of one simulation, each with a text alternative."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WHOLE = 200
 
 @dataclass(frozen=True)
 class Picture:
-    """A file, and what can be seen on it."""
+    """A file, and its text alternative."""
 
     svg: Path
     alt: str
@@ -68,7 +68,7 @@ def _over_time(simulation: Simulation) -> DrawnPlate:
     )
     greedy = simulation.benchmarks.greedy.value
     caption = (
-        f"{about(simulation)} Greedy in hindsight shows one slate to everybody and knew all users beforehand. "
+        f"{about(simulation)} Greedy in hindsight shows one slate to all users and knows them all beforehand. "
         "Regret to greedy: what greedy earns in as many rounds, minus what was earned."
     )
     seen = f"Reward per user against users so far. At the end: {final}; greedy {greedy:.3f}."
@@ -79,19 +79,20 @@ def _over_time(simulation: Simulation) -> DrawnPlate:
 
 def _price(simulation: Simulation) -> DrawnPlate:
     epsilons = simulation.epsilons
-    said = [f"epsilon {epsilon:g}: {_shares(simulation, epsilon)}" for epsilon in epsilons]
-    seen = f"Share of greedy's reward. {'; '.join(said) if said else _shares(simulation, None)}."
-    caption = "What is earned, as a share of what greedy earns in hindsight; bands and bars: 95 % interval of the mean "
-    caption += "(Student's t). "
-    if len(epsilons) > 1 and any(run.asked_epsilon is None for run in simulation.results):
-        caption += "Learners that ignore epsilon are the same for every epsilon. "
-    caption += "Then every run as a mark of its own, with the mean as a bar and a ring around the worst."
     worst, runs = _runs(simulation)
-    pictures = [("price", seen, price_figure(simulation)), ("runs", f"Every run; the worst: {worst}.", runs)]
+    pictures = [("runs", f"Every run; the worst: {worst}.", runs)]
+    caption = "Reward as a share of greedy's in hindsight. Each run is a mark; bar: mean; ring: worst."
+    if len(epsilons) > 1:
+        shares = [f"epsilon {epsilon:g}: {_shares(simulation, epsilon)}" for epsilon in epsilons]
+        seen = f"Share of greedy's reward. {'; '.join(shares)}."
+        pictures.insert(0, ("price", seen, price_figure(simulation)))
+        caption += " Bands: 95 % interval of the mean (Student's t)."
+        if any(run.asked_epsilon is None for run in simulation.results):
+            caption += " Learners that ignore epsilon are the same for every epsilon."
     return "The price of privacy", caption, pictures
 
 
-def _shares(simulation: Simulation, epsilon: float | None) -> str:
+def _shares(simulation: Simulation, epsilon: float) -> str:
     groups = simulation.by_learner(epsilon)
     return ", ".join(f"{name} {simulation.shares(runs).mean():.3f}" for name, runs in groups.items())
 
@@ -145,9 +146,9 @@ def _slates(simulation: Simulation) -> DrawnPlate:
     runs = [group[0] for name, group in simulation.by_learner(epsilon).items() if name != "random"]
     items = chosen_items(simulation, runs)
     slate = "; ".join(label(simulation, int(item), WHOLE) for item in simulation.benchmarks.greedy.slate)
-    asked = "" if epsilon is None else f", private learners at epsilon {epsilon:g}"
+    at = "" if epsilon is None else f", private learners at epsilon {epsilon:g}"
     caption = (
-        f"The first run of each{asked}. Darker: shown to more of the users of that time. "
+        f"The first run of each{at}. Darker: shown to more of the users of that time. "
         f"{MARK.strip()} in hindsight greedy shows {slate}."
     )
     if any(np.isnan(shares_of(run, items)).any() for run in runs):

@@ -93,13 +93,13 @@ def lead(simulation: Simulation) -> str:
     """What was run, in plain text."""
     stream, groups = simulation.stream, simulation.by_learner()
     seeds = len({run.seed for run in simulation.results})
-    asked = ", ".join(f"{epsilon:g}" for epsilon in simulation.epsilons)
+    budgets = ", ".join(f"{epsilon:g}" for epsilon in simulation.epsilons)
     return (
         f"{comers(stream)} of the stream {stream['name']} arrived one after the other. Each was shown "
         f"{simulation.slots} of {stream['items']:,} items, chosen before their ratings were known "
         f"({stream['objective']}). {CAME_BACK[simulation.feedback]} {len(groups)} learners did the choosing, "
         f"{seeds} {'time' if seeds == 1 else 'times'} each"
-        + (f", at epsilon {asked}." if asked else ".")
+        + (f", at epsilon {budgets}." if budgets else ".")
         + (" Pictures and means count every round as a user." if "users" in stream else "")
         + (f" {rules_said(simulation)}" if simulation.rules else "")
         + (f" Context of each user: {simulation.contexts.said}." if simulation.contexts else "")
@@ -107,13 +107,13 @@ def lead(simulation: Simulation) -> str:
 
 
 def of_health(simulation: Simulation) -> str:
-    """Whether published rewards show that anybody answered in time; nothing where no learner publishes any."""
+    """Whether released rewards show that users responded in time; empty if no learner releases any."""
     said = health_said(simulation)
     return f'<p class="soft">{escaped(said)}</p>' if said else ""
 
 
 def was_read(simulation: Simulation) -> str:
-    """What was read of the file that the stream comes from, where it is a table."""
+    """How the file of the stream was read, if it is a table."""
     if "read" not in simulation.stream:
         return ""
     lines = "".join(f"<li>{escaped(line)}</li>" for line in simulation.stream["read"]["said"])
@@ -127,12 +127,12 @@ def answer(simulation: Simulation) -> str:
     )
     return (
         f'<ul class="numbers">{cards}</ul><p class="soft">Reward, as a share of what greedy earns in hindsight, when '
-        "it knows all users beforehand and shows one slate to everybody. ±: 95 % interval over runs.</p>"
+        "it knows all users beforehand and shows one slate to all users. ±: 95 % interval over runs.</p>"
     )
 
 
 def promises(simulation: Simulation) -> str:
-    """The sentence for the main learner, how it changes with epsilon, and what the others promise."""
+    """The guarantee of the main learner, its factor for other budgets, and the guarantees of other learners."""
     about, middle = main_learner(simulation), simulation.middle_epsilon
     groups = simulation.by_learner(middle)
     first = groups[about][0]
@@ -160,14 +160,14 @@ def _figure(plate: Plate, anchor: str) -> str:
 
 
 def _who(run: Result) -> str:
-    """A line that says whose promise follows."""
-    asked = "" if run.asked_epsilon is None else f", asked for epsilon {run.asked_epsilon:g}"
+    """A line that names the learner whose guarantee follows."""
+    budget = "" if run.asked_epsilon is None else f", at epsilon {run.asked_epsilon:g}"
     own = "" if run.played_by == run.learner else f" (played by {escaped(run.played_by)})"
     origin = LEARNERS.origins.get(options_in(run.played_by)[0])
     plugin = (
         "" if origin is None else f"; from the plugin {escaped(origin.module)}, whose author answers for it"
     )
-    return f"<b>{escaped(run.learner)}</b>{own}{asked}{plugin}:"
+    return f"<b>{escaped(run.learner)}</b>{own}{budget}{plugin}:"
 
 
 def _quoted(run: Result) -> str:

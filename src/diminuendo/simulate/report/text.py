@@ -39,21 +39,21 @@ COLUMNS = (
 
 
 class Headline(NamedTuple):
-    """One number of the answer, and whose it is."""
+    """One share of greedy's reward, and whose it is."""
 
     share: str
     whose: str
 
 
 def headlines(simulation: Simulation) -> Iterator[Headline]:
-    """What the main learner earns, what one without privacy does, what chance does."""
+    """The shares of the main learner, of one without privacy, of random slates, and of today's slate."""
     groups, about = simulation.by_learner(simulation.middle_epsilon), main_learner(simulation)
     wanted = [about, *(name for name in ("nonprivate", "random") if name in groups and name != about)]
     for name in wanted:
         runs = groups[name]
         mean, half = mean_and_band(simulation.shares(runs))
-        asked = "" if runs[0].asked_epsilon is None else f" at epsilon {runs[0].asked_epsilon:g}"
-        yield Headline(_percent(mean), f"{name}{asked}{_give_or_take(100 * half)}")
+        at = "" if runs[0].asked_epsilon is None else f" at epsilon {runs[0].asked_epsilon:g}"
+        yield Headline(_percent(mean), f"{name}{at}{_give_or_take(100 * half)}")
     if "random" not in groups:
         base = simulation.benchmarks
         share = base.random / base.greedy.value if base.greedy.value else 1.0
@@ -93,17 +93,17 @@ def _percent(share: float) -> str:
 
 
 def _give_or_take(half: float) -> str:
-    """Nothing for one run, of which nobody knows."""
+    """Half the width of the interval; empty for one run, which has none."""
     if np.isnan(half):
         return ""
     return " (±\N{NO-BREAK SPACE}" + (f"{half:.0f})" if half >= 9.5 else f"{half:.1g})")
 
 
 def seeded_note(guarantee: Mapping[str, Any]) -> str:
-    """What must be said beside the sentence where the coins were seeded, as in every simulation; otherwise nothing."""
+    """The caveat for seeded randomness, as in every simulation; empty for the operating system's."""
     if guarantee["secure_rng"] or not guarantee["epsilon"]:
         return ""
     return (
-        "The runs of this report were seeded, so that they can be repeated; whoever knows the seed can undo the noise. "
+        "The runs of this report were seeded, so that they can be repeated; a reader of the seed can undo the noise. "
         "The sentence is about the same learner with the same settings and the operating system's random numbers."
     )

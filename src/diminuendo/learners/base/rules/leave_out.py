@@ -1,7 +1,7 @@
-"""One user's slate without what she excludes: a function of the slate, of what she excludes and of public facts.
+"""One user's slate without what they exclude: a function of the slate, the exclusions and public facts.
 
-No coins are used. If a stand-in were drawn with public coins, everybody after her would be shown another slate when she
-excludes something, and no noise would hide that (docs/maths/rules.md).
+No coins are used. If a substitute were drawn with public coins, all later users would be shown another slate when this
+one excludes something, and no noise would hide that (docs/maths/rules.md).
 """
 
 from __future__ import annotations

@@ -7,9 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.menu import Chooser, Menu, check_lists
-from diminuendo.learners.base.rules.lists import NO_ITEMS, all_items
+from diminuendo.learners.base.menu import Chooser, Menu
+from diminuendo.learners.base.rules.lists import NO_ITEMS
 from diminuendo.randomness.words import PublicWords
 from diminuendo.streams.contexts import NOBODY
 from diminuendo.types import Floats, Ints, Items
@@ -30,26 +29,6 @@ class SlatesByGroup(Menu):
     """(groups, rounds): the chance of what is shown, NaN where it is not said; of no group, under private contexts."""
     rankings: Items | None = field(default=None, kw_only=True)
     """(groups, any): what takes the place of what a user of a group excludes, the best first."""
-
-    def __post_init__(self) -> None:
-        check_lists(self)
-        groups, slates, decks, chances = self.groups, self.slates, self.decks, self.chances
-        sound = (
-            groups.ndim == 1
-            and len(groups) > 0
-            and slates.ndim == decks.ndim == chances.ndim == 2
-            and slates.shape[1] == self.slots
-            and all_items(slates, self.n_items)
-            and ((groups >= 0) & (groups < len(decks))).all()
-            and self.end == self.first + decks.shape[1]
-            and ((decks >= 0) & (decks < len(slates))).all()
-            and chances.shape in (decks.shape, (0, decks.shape[1]))
-        )
-        if self.rankings is not None:
-            sound &= self.rankings.ndim == 2 and len(self.rankings) == len(decks)
-            sound &= all_items(self.rankings, self.n_items)
-        if not sound:
-            raise InvalidInput("The menu holds slates that could not have been made; it was altered.")
 
     def chooser(self) -> Chooser:
         """Shows each round the slate of its user's group."""
