@@ -223,7 +223,7 @@ class Side:
         """All that anybody may see; of the database, all columns that are not encrypted and not inside the wall."""
         rows, result = self.stores[0]._file.rows, dict[str, Any]()
         tables = (
-            "trainers", "heartbeats", "populations", "placements", "counters", "events", "requests",
+            "trainers", "heartbeats", "populations", "placements", "counters", "events",
             "id_blocks", "ledger",
             "releases",
         )  # fmt: skip

@@ -13,7 +13,7 @@ which it is stored. So once a time is written down, no answer is stored any more
 NO_PLACEMENT = 0
 """The number of no placement: feedback to it is left out, and takes as long as others."""
 DAY = 86_400.0
-"""Seconds: lines that no menu shows are shown at a whole one of these; operators' requests are remembered as long."""
+"""Seconds: lines that no menu shows are shown at a whole one of these."""
 
 
 Heartbeat = tuple[float, str]

@@ -103,16 +103,6 @@ class PostgresStore(Store):
         ((seq,),) = self._server.rows("SELECT diminuendo.add_event($1, $2, $3, $4)", *values, again=False)
         return int(seq)
 
-    def remember_request(self, key: str, digest: bytes, reply: bytes) -> tuple[bytes, bytes]:
-        """An operator's request by its Idempotency-Key: digest and reply of the first of this day."""
-        query, values = "SELECT * FROM diminuendo.remember_request($1, $2, $3)", (key, digest, reply)
-        ((first, body),) = self._server.rows(query, *values, again=False)
-        return first, body
-
-    def end_request(self, key: str, reply: bytes) -> None:
-        """The final reply to an operator's request, in place of the one that is remembered."""
-        self.rows("SELECT diminuendo.end_request($1, $2)", key, reply)
-
     def adopt(self) -> list[str]:
         """Close the populations with a history, and begin new ones in their place, when no fenced write is open."""
 
