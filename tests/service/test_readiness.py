@@ -99,20 +99,6 @@ def test_before_the_first_look_nothing_is_refused_for_good(
     site.run(work)
 
 
-def test_a_row_of_a_placement_that_is_not_known_yet_comes_again_and_others_are_stored(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=spec("click"))
-    site.publish("shop", block(0, 90))
-
-    async def work() -> None:
-        shown = await site.decide("shop")
-        remote_rounds = site.app.front.serving._tokens.seal(Shown(9, 5, 1, True, (0, 1)))
-        rows = [{"token": each, "click": 0} for each in (remote_rounds, shown["token"])]
-        assert (await site.ask("POST", "/v1/feedback", rows)).problem == "unavailable"
-        assert list(site.kept("shop")) == [0]
-
-    site.run(work)
-
-
 def test_a_disk_without_room_is_said_once_and_over_once_there_is_some(tmp_path: Path) -> None:
     site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 90))

@@ -250,6 +250,8 @@ def test_forged_foreign_and_replayed_tokens_change_nothing(tmp_path: Path) -> No
         bulk = [{"token": each, "click": 0} for each in (strange[0], token, strange[1])]
         reply = await site.ask("POST", "/v1/feedback", bulk)
         assert reply.json["refused"] == ["/0/token", "/2/token"]
+        later = [{"token": each, "click": 1} for each in (remote_rounds, token)]
+        assert (await site.ask("POST", "/v1/feedback", later)).problem == "unavailable"
         assert {each: said.click for each, said in site.kept("shop").items()} == {0: 0}, (
             "hers is stored all the same"
         )
