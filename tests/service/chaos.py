@@ -58,8 +58,8 @@ users = {users}
 epsilon = 100000.0
 delta = 0.0
 deadline = "{deadline} s"
-tick = 0.2
-allowance = 0.2
+publish_interval = 0.2
+publish_delay = 0.2
 per_second = 400
 """
 

@@ -148,8 +148,8 @@ def test_which_rounds_are_whose_no_function_tells_a_front_end(roles: Roles) -> N
         anna = f"'\\x{ANNA.hex()}'"
         for statement in (
             "SELECT rounds FROM diminuendo.user_rounds",
-            f"DELETE FROM diminuendo.user_rounds WHERE user = {anna}",
-            f"SELECT * FROM diminuendo.user_rounds WHERE user = {anna} FOR UPDATE",
+            f"DELETE FROM diminuendo.user_rounds WHERE user_id = {anna}",
+            f"SELECT * FROM diminuendo.user_rounds WHERE user_id = {anna} FOR UPDATE",
             "SELECT round FROM diminuendo.answers WHERE encrypted IS NULL",
         ):
             assert roles.refused("a_front", statement), statement
