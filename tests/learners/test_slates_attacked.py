@@ -490,7 +490,7 @@ class Rude(float):
 def test_answers_that_cannot_be_read_leave_those_of_others_alone() -> None:
     learner = SlateTotals(4, 2, horizon=60, epsilon=1.0, rng=SeededSource(5))
     decisions = learner.choose_many(3)
-    with pytest.raises(InvalidInput, match="Number 1: the feedback cannot be read") as said:
+    with pytest.raises(InvalidInput, match="Number 1: what was said cannot be read") as said:
         learner.observe_many(decisions, [1.0, Rude(0.5), 1.0])
     assert "secret" not in str(said.value)
     assert learner._frame.decisions.waiting[:3].tolist() == [False, True, False], "the others have answered"
