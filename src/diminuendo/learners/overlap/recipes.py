@@ -174,7 +174,7 @@ def overlap_greedy(
     counts = None if known is None else TypeCounts(known, len(plan.schedule))
     memory = UsersMemory(frame, plan, items, charged, CLIP, counts, engine_called(engine))
     # Rewards are charged at once, releases one by one; a new run that cannot be paid to its end is not begun.
-    if not charged.has_bought("rewards"):
+    if charged.cost_of("rewards") is None:
         charged.require(Composed((plan.drift, *plan.costs)))
     rewards = RewardMemory(plan, charged)
     # Means of losses are stored for several query sequences, as long as they take at most MOST_ROWS numbers.
