@@ -88,7 +88,7 @@ async def answers(port: int) -> list[bytes]:
         bodies += [
             b'{"token":"%s","click":2}' % each["token"].encode() for each in json.loads(reply)["decisions"]
         ]
-    return [request("/v1/answers", body) for body in bodies[:REQUESTS]]
+    return [request("/v1/feedback", body) for body in bodies[:REQUESTS]]
 
 
 async def race(port: int) -> dict[str, float]:

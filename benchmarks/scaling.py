@@ -75,7 +75,7 @@ def answers(feedback: Literal["full", "click"]) -> dict[str, float]:
             for at in range(id_block.first, id_block.end):
                 shown = Shown(1, at, id_block.version, True, tuple(range(5)))
                 wants = {int(item): 0.5 for item in rng.choice(294, WANTS, replace=False)}
-                said = Said(shown, wants=wants) if feedback == "full" else Said(shown, click=2)
+                said = Said(shown, ratings=wants) if feedback == "full" else Said(shown, click=2)
                 rows.append(AnswerRow(1, at, sealer.seal(padded(said))))
             for first in range(0, len(rows), GROUP):
                 store.put(rows[first : first + GROUP])

@@ -71,7 +71,7 @@ def _prepare(store: Store) -> None:
 @contextmanager
 def on_store(folder: Path) -> Iterator[Api]:
     """A front end on that store."""
-    keys = {"serve": [sha256(KEY.encode()).hexdigest()]}
+    keys = {"client": [sha256(KEY.encode()).hexdigest()]}
     config = ApiConfig({1: bytes(32)}, bytes(32), cast(Any, keys))
     with open_store(_address(folder)) as store:
         yield create_app(store, config, Log(StringIO()))

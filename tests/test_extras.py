@@ -133,21 +133,21 @@ def test_commands_that_simulate_nothing_need_no_more_than_their_own_extra(typed:
 
 
 SERVE = """
-sys.argv = ['diminuendo', 'serve', *{typed}]
+sys.argv = ['diminuendo', *{typed}]
 from diminuendo.cli import main
 main()
 """
 
 
-def test_serve_needs_nothing_of_the_command_line(tmp_path: Path) -> None:
-    """With the same options, said once: typer has them too."""
+def test_site_commands_need_no_typer(tmp_path: Path) -> None:
+    """With the same options as with typer."""
     hidden = [*EXTRAS["cli"], *EXTRAS["simulate"]]
-    ran = without(hidden, SERVE.format(typed=["--new-key", "audit"]))
+    ran = without(hidden, SERVE.format(typed=["serve", "--new-key", "auditor"]))
     assert ran.returncode == 0, ran.stderr
-    assert 'audit = ["' in ran.stdout
-    ran = without(hidden, SERVE.format(typed=[str(tmp_path / "no.toml"), "--check"]))
+    assert 'auditor = ["' in ran.stdout
+    ran = without(hidden, SERVE.format(typed=["check", str(tmp_path / "no.toml")]))
     assert (ran.returncode, ran.stderr.count("\n"), ran.stderr[:6]) == (2, 1, "error ")
-    ran = without(hidden, SERVE.format(typed=["--help"]))
+    ran = without(hidden, SERVE.format(typed=["serve", "--help"]))
     assert "Other commands: pip install 'diminuendo[cli]'." in ran.stdout
     import typer
 
@@ -156,7 +156,7 @@ def test_serve_needs_nothing_of_the_command_line(tmp_path: Path) -> None:
     result: Any = typer.main.get_command(app)
     for each in result.commands["serve"].params:
         assert all(option in ran.stdout for option in each.opts), each.name
-    ran = without(hidden, SERVE.format(typed=["--port", "x"]))
+    ran = without(hidden, SERVE.format(typed=["serve", "--port", "x"]))
     assert (ran.returncode, ran.stderr.count("error: argument --port")) == (2, 1)
 
 

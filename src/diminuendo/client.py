@@ -2,7 +2,7 @@
 
     with Client("http://127.0.0.1:8080", key) as shop:
         shown = shop.decide("home")                 # a slate of your own item names, and a token
-        shop.answer(shown.token, click=2)           # returns at once; sent with others, until it is acknowledged
+        shop.send_feedback(shown.token, click=2)    # returns at once; retried until acknowledged
 
 Feedback that the service refused, or that could not be sent, is logged when that happens (logger `diminuendo.client`)
 and counted (`refused`, `lost`); `flush` and `close` raise.
@@ -28,15 +28,15 @@ from typing import Any, Self
 from diminuendo.errors import DiminuendoError, InvalidInput, ServiceRefused, ServiceUnreachable
 
 TOGETHER, MOST_BYTES = 100, 1 << 20
-"""Answers that are sent in one request, and their bytes, at most; one answer is sent whatever its length."""
+"""Rows of one request, and their bytes, at most; a single row may be longer."""
 MOST_WAITING = 10_000
-"""Answers that wait to be sent, at most. Others are lost meanwhile: they are logged and counted, and `flush` raises."""
+"""Rows in the queue, at most. Further ones are lost: they are logged and counted, and `flush` raises."""
 PADDED = 256
-"""Bodies are a multiple of this many bytes long."""
+"""Bodies are padded to a multiple of this many bytes."""
 FIRST_WAIT, LONGEST_WAIT = 0.05, 5.0
-"""Seconds between tries: the first time, and at most."""
+"""Seconds between tries: the first pause, and the longest."""
 IDLE = 4.0
-"""Seconds after which a connection that nobody used is closed: `diminuendo serve` closes it after 5."""
+"""Seconds after which an idle connection is closed: `diminuendo serve` closes it after 5."""
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Shown:
     token : str
         The decision token. Whoever holds it may report feedback for this user, once: send it to them alone, in
         bodies and not in addresses.
-    answer_before : float
+    expires_at : float
         Deadline for feedback, in seconds since 1970.
     propensity : float, optional
         Probability with which this slate was shown, if that is public.
@@ -61,7 +61,7 @@ class Shown:
 
     slate: tuple[str | None, ...]
     token: str
-    answer_before: float
+    expires_at: float
     propensity: float | None = None
 
 
@@ -110,7 +110,7 @@ class Client:
     A page decides, shows, and reports:
 
     >>> shown = shop.decide("home", user_id="ada")  # doctest: +SKIP
-    >>> shop.answer(shown.token, click=2)  # doctest: +SKIP
+    >>> shop.send_feedback(shown.token, click=2)  # doctest: +SKIP
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Client:
         self._stopped = threading.Event()
         self.refused = 0
         self.lost = 0
-        self._told, self._reason = (0, 0), ""
+        self._reported, self._reason = (0, 0), ""
         self._sender: threading.Thread | None = None
 
     def __repr__(self) -> str:
@@ -172,7 +172,7 @@ class Client:
         placement : str
             Name of the placement.
         user_id : str or int, optional
-            Identity of the user; required if several rounds of one user count.
+            A stable name of the user; required if `max_rounds_per_user` is more than 1.
         context : mapping of str to str, optional
             What is known of the user.
         exclude : iterable of str, optional
@@ -189,15 +189,15 @@ class Client:
         ServiceRefused
             If the service refuses the request.
         InvalidInput
-            If the request is no JSON.
+            If the request cannot be written as JSON.
         """
-        name, without = None if user_id is None else str(user_id), None if exclude is None else list(exclude)
-        told = {"user_id": name, "context": context, "exclude": without}
-        body = {name: value for name, value in told.items() if value is not None}
+        name, items = None if user_id is None else str(user_id), None if exclude is None else list(exclude)
+        fields = {"user_id": name, "context": context, "exclude": items}
+        body = {field: value for field, value in fields.items() if value is not None}
         return self._decisions(placement, body, self._decision_timeout, named=user_id is not None)[0]
 
     def decide_many(self, placement: str, count: int) -> list[Shown]:
-        """Return what to show the next users of whom nothing is known, such as for pages that are made beforehand.
+        """Return slates for the next users without IDs and contexts, such as for pages that are built in advance.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class Client:
         ServiceUnreachable
             After `retry_for`.
         ServiceRefused
-            If the service refuses; always if several rounds of one user count, as each decision must name its user
+            If the service refuses; always if `max_rounds_per_user` is more than 1, as each decision must name its user
             then.
         """
         return self._decisions(placement, {"count": count}, self._retry_for, named=False)
@@ -225,19 +225,19 @@ class Client:
     ) -> list[Shown]:
         path = f"/v1/placements/{urllib.parse.quote(placement, safe='')}/decisions"
         key = str(uuid.uuid4()) if named else None
-        reply = json.loads(self._request(path, _written(body), retry_for, key=key))
+        reply = json.loads(self._request(path, _encoded(body), retry_for, key=key))
         several = reply.get("decisions", [reply])
         return [_shown(one) for one in several]
 
-    # Answers.
+    # Feedback.
 
-    def answer(
+    def send_feedback(
         self,
         token: str,
         *,
         click: int | None = None,
         reward: float | None = None,
-        wants: Sequence[str] | Mapping[str, float] | None = None,
+        ratings: Sequence[str] | Mapping[str, float] | None = None,
     ) -> None:
         """Report feedback. Returns at once; it is sent together with other feedback.
 
@@ -249,8 +249,8 @@ class Client:
             The slot that was clicked first; None: no click.
         reward : float, optional
             The reward, from 0 to 1.
-        wants : sequence of str or mapping of str to float, optional
-            Names of the wanted items, or weights by name.
+        ratings : sequence of str or mapping of str to float, optional
+            Names of the wanted items, or ratings from 0 to 1 by name.
 
         Raises
         ------
@@ -259,26 +259,26 @@ class Client:
         """
         if not isinstance(token, str):
             raise InvalidInput(f"token: expected the text that came with the slate; got {_kind(token)}.")
-        said: dict[str, Any] = {"token": token}
+        row: dict[str, Any] = {"token": token}
         if reward is not None:
-            said["reward"] = _number("reward", reward)
-        elif wants is not None:
-            said["wants"] = _wants(wants)
+            row["reward"] = _number("reward", reward)
+        elif ratings is not None:
+            row["ratings"] = _ratings(ratings)
         else:
-            said["click"] = None if click is None else _slot(click)
-        row = _written(said)
+            row["click"] = None if click is None else _slot(click)
+        content = _encoded(row)
         with self._changed:
             if self._closed:
                 raise InvalidInput("This client was closed; make another.")
             if len(self._waiting) >= MOST_WAITING:
                 if not self._full:
-                    _log.error("%d answers wait to be sent; those that come now are lost.", MOST_WAITING)
+                    _log.error("%d rows of feedback wait to be sent; further ones are lost.", MOST_WAITING)
                 self._full = True
-                self._count(0, 1, f"{MOST_WAITING:,} answers waited already")
+                self._count(0, 1, f"{MOST_WAITING:,} rows waited already")
                 return
-            self._waiting.append(row)
+            self._waiting.append(content)
             if self._sender is None:
-                self._sender = threading.Thread(target=self._send, name="answers", daemon=True)
+                self._sender = threading.Thread(target=self._send, name="feedback", daemon=True)
                 self._sender.start()
             self._changed.notify_all()
 
@@ -297,7 +297,7 @@ class Client:
         ServiceRefused
             If the service refuses the token.
         """
-        self._request("/v1/erasures", _written({"token": token}), self._retry_for)
+        self._request("/v1/erasures", _encoded({"token": token}), self._retry_for)
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until all feedback so far is acknowledged.
@@ -320,10 +320,10 @@ class Client:
                 self._retry_for if timeout is None else timeout,
             )
             waiting = len(self._waiting) + self._sending
-            refused, lost = self.refused - self._told[0], self.lost - self._told[1]
-            self._told = self.refused, self.lost
+            refused, lost = self.refused - self._reported[0], self.lost - self._reported[1]
+            self._reported = self.refused, self.lost
         result = [
-            f"{many:,} answers {what}"
+            f"{many:,} rows of feedback {what}"
             for many, what in (
                 (waiting, "still wait to be sent"),
                 (lost, "could not be sent"),
@@ -359,12 +359,12 @@ class Client:
             self._stopped.set()
             if first and left:
                 self._count(0, left, "the client was closed")
-                _log.error("The client was closed while %d answers waited; they are lost.", left)
+                _log.error("The client was closed while %d rows of feedback waited; they are lost.", left)
             while self._idle:
                 self._idle.pop()[1].close()
 
     def _send(self) -> None:
-        """Answers as they come, in groups, until the client is closed. Nothing ends it but that."""
+        """Send rows in groups, until the client is closed. Nothing else ends it."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting or self._closed)
@@ -388,17 +388,17 @@ class Client:
     def _send_group(self, group: list[bytes]) -> None:
         many, why = 0, ""
         try:
-            status, content = self._tried("/v1/answers", b"[" + b",".join(group) + b"]", self._retry_for)
+            status, content = self._tried("/v1/feedback", b"[" + b",".join(group) + b"]", self._retry_for)
             if status >= 300:
                 rows, why = _refusal(status, content)
                 many = min(rows, len(group)) or len(group)
         except Exception as error:  # whatever it is, the next group is sent
             why = str(error) if isinstance(error, DiminuendoError) else type(error).__name__
             self._count(0, len(group), why)
-            _log.error("%d answers could not be sent: %s", len(group), why)
+            _log.error("%d rows of feedback could not be sent: %s", len(group), why)
         if many:
             self._count(many, 0, why)
-            _log.error("%d of %d answers were refused: %s", many, len(group), why)
+            _log.error("%d of %d rows of feedback were refused: %s", many, len(group), why)
 
     def _count(self, refused: int, lost: int, reason: str) -> None:
         with self._changed:
@@ -406,7 +406,7 @@ class Client:
             self.lost += lost
             self._reason = reason.rstrip(".")
 
-    # One request, tried again for `retry_for` seconds.
+    # One request, with retries.
 
     def _request(self, path: str, text: bytes, retry_for: float, *, key: str | None = None) -> bytes:
         status, content = self._tried(path, text, retry_for, key=key)
@@ -437,9 +437,9 @@ class Client:
             wait = min(2 * wait, LONGEST_WAIT)
 
     def _once(self, path: str, body: bytes, headers: dict[str, str], timeout: float) -> tuple[int, bytes]:
-        """One try. Servers close connections that nobody used for a while, and tell it to whoever uses them next: where
-        one ends before a reply begins, the request is sent once more, at once and over a new one. It may be heard twice
-        then: an answer counts once, a decision for somebody with a name has a key, and any other uses up a round.
+        """One try. Servers close idle connections, which shows with the next request: if a reused connection ends
+        before a reply begins, send the request once more, over a new one. The service may see it twice. Feedback counts
+        once, a decision for a user ID has an idempotency key, and any other decision uses up an impression.
         """
         connection = self._reused()
         if connection is not None:
@@ -474,7 +474,7 @@ class Client:
         return reply.status, content
 
     def _reused(self) -> http.client.HTTPConnection | None:
-        """The connection that was used last, if that was not long ago; older ones are closed."""
+        """The connection that was used last, unless that was long ago; older ones are closed."""
         with self._changed:
             while self._idle and self._idle[0][0] < time.monotonic() - IDLE:
                 self._idle.popleft()[1].close()
@@ -482,15 +482,14 @@ class Client:
 
 
 def _refusal(status: int, content: bytes) -> tuple[int, str]:
-    """How many rows of a list a problem document is about, 0 for all of them; and what it says in general, as nothing
-    of what was sent is in it."""
+    """How many rows of a list a problem document is about (0 for all of them), and a reason without private data."""
     rows, title = set[str](), "no reason was given."
     try:
-        said = json.loads(content)
-        title = str(said["title"])
-        if said.get("pointer"):
-            title += f" ({said['pointer']})"
-        elif refused := [str(each).split("/") for each in said.get("refused", ())]:  # each is /row/field
+        problem = json.loads(content)
+        title = str(problem["title"])
+        if problem.get("pointer"):
+            title += f" ({problem['pointer']})"
+        elif refused := [str(each).split("/") for each in problem.get("refused", ())]:  # each is /row/field
             rows = {row for _, row, *_ in refused}
             title += f" ({', '.join(sorted({field for _, _, *fields in refused for field in fields[:1]}))})"
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -498,7 +497,7 @@ def _refusal(status: int, content: bytes) -> tuple[int, str]:
     return len(rows), f"The service refused with {status}: {title}"
 
 
-def _written(body: dict[str, Any]) -> bytes:
+def _encoded(body: dict[str, Any]) -> bytes:
     try:
         return json.dumps(body, separators=(",", ":"), default=str).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -506,12 +505,12 @@ def _written(body: dict[str, Any]) -> bytes:
 
 
 def _kind(value: object) -> str:
-    """What was given, without its value."""
+    """The type of a value, for errors that must not repeat it."""
     return f"a value of type {type(value).__name__}"
 
 
 def _slot(click: Any) -> int:
-    """Whole numbers of any library."""
+    """Whole numbers of any library (numpy, ..)."""
     try:
         if isinstance(click, bool):
             raise TypeError
@@ -531,18 +530,16 @@ def _number(field: str, value: Any) -> float:
     return result
 
 
-def _wants(wants: Any) -> list[str] | dict[str, float]:
-    if isinstance(wants, Mapping):
-        names, result = list(wants), {str(name): _number("wants", weight) for name, weight in wants.items()}
+def _ratings(ratings: Any) -> list[str] | dict[str, float]:
+    if not isinstance(ratings, (str, bytes)) and isinstance(ratings, Iterable):
+        names = list(ratings)
         if all(isinstance(name, str) for name in names):
-            return result
-    elif not isinstance(wants, (str, bytes)) and isinstance(wants, Iterable):
-        names = list(wants)
-        if all(isinstance(name, str) for name in names):
+            if isinstance(ratings, Mapping):
+                return {str(name): _number("ratings", value) for name, value in ratings.items()}
             return [str(name) for name in names]
-    raise InvalidInput(f"wants: expected names of items as texts, or weights by name; got {_kind(wants)}.")
+    raise InvalidInput(f"ratings: expected names of items, or ratings by name; got {_kind(ratings)}.")
 
 
 def _shown(one: dict[str, Any]) -> Shown:
-    before = datetime.fromisoformat(one["answer_before"]).timestamp()
-    return Shown(tuple(one["slate"]), one["token"], before, one.get("propensity"))
+    deadline = datetime.fromisoformat(one["expires_at"]).timestamp()
+    return Shown(tuple(one["slate"]), one["token"], deadline, one.get("propensity"))

@@ -1,4 +1,4 @@
-"""The client for browsers, in a real one: it chooses as the service does, and what it did not counts for nothing."""
+"""The client for browsers, in a real one: it chooses as the service does; other feedback counts for nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGE = b"<!doctype html><title>shop</title><link rel=icon href=data:,><script sr
 
 
 class Shop:
-    """A shop's own server before the service: adds its key, and passes on."""
+    """A shop's own server in front of the service: it adds its key."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -33,7 +33,7 @@ class Shop:
         """Of decisions, their Idempotency-Keys."""
         self.lengths: set[int] = set()
         self.away = 0
-        """So many requests are answered with 503."""
+        """Requests that get 503 before the next one succeeds."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         path = scope.get("path", "")
@@ -45,7 +45,7 @@ class Shop:
             return
         if scope["type"] == "http" and scope["method"] == "POST":
             self.asked.append(path)
-            if path != "/answer":
+            if path != "/feedback":
                 self.keys.append(dict(scope["headers"]).get(b"idempotency-key"))
             self.lengths |= {int(dict(scope["headers"])[b"content-length"])}
             if self.away:
@@ -53,8 +53,8 @@ class Shop:
                 await send({"type": "http.response.start", "status": 503, "headers": []})
                 await send({"type": "http.response.body", "body": b""})
                 return
-            where = "/v1/answers" if path == "/answer" else f"/v1/placements{path}/decisions"
-            key = (b"authorization", f"Bearer {KEYS['serve']}".encode())
+            where = "/v1/feedback" if path == "/feedback" else f"/v1/placements{path}/decisions"
+            key = (b"authorization", f"Bearer {KEYS['client']}".encode())
             scope = scope | {"path": where, "headers": [*scope["headers"], key]}
         await self._api(scope, receive, send)
 
@@ -96,16 +96,18 @@ def opened(tab: Browser, port: int, placement: str, decide: str | None = None) -
     where = {
         "menu": f"/v1/placements/{placement}/menu",
         "decide": f"/{decide or placement}",
-        "answer": "/answer",
+        "feedback": "/feedback",
     }
     tab.ask(f"Diminuendo.open({json.dumps(where)}).then(found => {{ window.shop = found }})")
 
 
-def visit(tab: Browser, known: Any = None, said: Any = None, exclude: Any = None) -> tuple[list[str], bool]:
-    """What one user is shown, and whether what she says counts."""
-    given = [known or {}, *([exclude] if exclude is not None else [])]
-    script = f"""shop.choose(...{json.dumps(given)}).then(async shown =>
-        [shown.slate, await shown.answer({json.dumps(said or {"click": 1})})])"""
+def visit(
+    tab: Browser, context: Any = None, given: Any = None, exclude: Any = None
+) -> tuple[list[str], bool]:
+    """What one user is shown, and whether their feedback counts."""
+    arguments = [context or {}, *([exclude] if exclude is not None else [])]
+    script = f"""shop.choose(...{json.dumps(arguments)}).then(async shown =>
+        [shown.slate, await shown.sendFeedback({json.dumps(given or {"click": 1})})])"""
     slate, counts = tab.ask(script)
     return slate, counts
 
@@ -158,10 +160,10 @@ def test_what_was_not_shown_by_the_service_counts_for_nothing(tab: Browser, site
             site.publish(name, menu("one", [(2, 3)], version=2, head="1f"))
             version = f"fetch('/v1/placements/{name}/menu').then(r => r.json()).then(menu => menu.version)"
             assert waited(tab, version, 2) == 2
-            said = {"click": 1} if name == "one" else {"wants": ["plum"]}
-            slate, counts = visit(tab, said=said)
-            assert slate == ["apple", "pear"], "the menu that she has"
-            assert counts == (name == "full"), "what she wants does not depend on what she was shown"
+            said = {"click": 1} if name == "one" else {"ratings": ["plum"]}
+            slate, counts = visit(tab, given=said)
+            assert slate == ["apple", "pear"], "the menu of this browser"
+            assert counts == (name == "full"), "ratings do not depend on the slate"
         assert tab.ask(
             "Diminuendo.open({menu: '/v1/placements/none/menu'}).catch(e => e.message)"
         ).startswith("There")

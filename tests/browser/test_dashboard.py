@@ -43,7 +43,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> FakeStore:
 
 @pytest.fixture(scope="module")
 def site(shop: FakeStore) -> Iterator[str]:
-    app = Starlette(routes=dashboard_routes(shop, lambda key: "operate" if key in ("", "right") else None))
+    app = Starlette(routes=dashboard_routes(shop, lambda key: "admin" if key in ("", "right") else None))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none", lifespan="off"))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -139,7 +139,7 @@ def test_numbers_change_by_themselves_and_focus_stays(tab: Browser, site: str, s
 def test_charts_outlive_a_refresh_and_grow(tab: Browser, site: str, shop: FakeStore) -> None:
     tab.open(site + "/placements/front-page", 1280)
     tab.ask("window.kept = document.querySelector('canvas')")
-    last = "JSON.parse(document.getElementById('rounds').value).y.at(-1)"
+    last = "JSON.parse(document.getElementById('impressions').value).y.at(-1)"
     more = tab.ask(last) + 500
     shop.hand_out(1, 500)
     assert waited(tab, last, more) == more

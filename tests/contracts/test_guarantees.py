@@ -33,7 +33,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness import SeededSource
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.service.accounts import Account
+from diminuendo.service.dashboard.accounts import Account
 from diminuendo.streams.contexts import Contexts
 from diminuendo.sums.private_counts import PrivateCounts
 from diminuendo.sums.private_sum import PrivateSum

@@ -32,7 +32,7 @@ SETTINGS = ("listen_addresses=", "max_connections=100", "shared_buffers=16MB", "
 
 TABLES = (
     "answers", "user_rounds", "snapshot_parts", "trainer_keys", "id_blocks", "allowed", "menus",
-    "requests", "events",
+    "events",
     "counters", "ledger", "releases", "trainers", "placements", "populations", "heartbeats",
 )  # fmt: skip
 EMPTIED = (

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from diminuendo.errors import DiminuendoError, StoreUnavailable
+from diminuendo.service.apply import apply_site
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.keys import new_access_key, read_keys
-from diminuendo.service.prepare import prepared
 from diminuendo.service.processes import Child, Processes
 from diminuendo.service.site import STORE, Site, read_site
 from diminuendo.service.store import open_store
@@ -46,7 +46,7 @@ keys = "keys"
 listen = "127.0.0.1:0"
 front_ends = 2
 [access]
-serve = ["{hashed}"]
+client = ["{hashed}"]
 [populations.everybody]
 epsilon = 100000.0
 delta = 0.0
@@ -123,7 +123,7 @@ def playing(
     told = SITE.format(hashed=hashed, users=users, deadline=deadline, store=address)
     path.write_text(f"trainers = {trainers}\n{more}\n{told}")
     site = read_site(path)
-    list(prepared(site))
+    list(apply_site(site))
     processes = Processes(path, site.host, site.port, site.front_ends, lambda line: None, site.trainers)
     if database is not None:
         database.watch()

@@ -1,4 +1,4 @@
-"""A store that holds plausible public facts in memory, and raises whenever somebody asks for what is private."""
+"""A store in memory with plausible public data, which raises on every private read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from diminuendo.privacy import Budget, Ledger, Releases
+from diminuendo.privacy.budget import Guarantee
 from diminuendo.privacy.events import Event, Gaussian, Laplace, NormalColumns
 from diminuendo.randomness import SystemSource
 from diminuendo.randomness.words import SecretRandomness
@@ -26,10 +27,11 @@ TEAS = (
 )  # fmt: skip
 HOSTILE = "<script>window.hacked=1</script>\"'&"
 BEGAN = 1_795_000_000.0
+GUARANTEE = Guarantee(1.0, 0.0, "replace one round", f"guarantee of {HOSTILE}", True).as_json()
 
 
 class Private(AssertionError):
-    """Somebody asked for what may not leave."""
+    """A private read."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class FakeBooks:
 
 
 class FakeStore:
-    """What a shop that sells tea might have in its store after a day."""
+    """The store of a shop that sells tea, after a day."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.clock, self.away = folder, BEGAN, False
@@ -88,7 +90,7 @@ class FakeStore:
         assert fencing_token is None, "to be read only"
         return FakeBooks(self.folder / population, Releases(self.folder / f"{population}.releases"))
 
-    # What may not leave.
+    # Private reads.
 
     def _private(self, *_: object) -> NoReturn:
         raise Private
@@ -97,7 +99,7 @@ class FakeStore:
         _private
     )
 
-    # How it came about.
+    # Writes of tests.
 
     def heartbeat(self, name: str, note: str = "") -> None:
         self._beats[name] = (self.clock, note)
@@ -113,10 +115,10 @@ class FakeStore:
         self._menus[number], self._id_blocks[number], self._events[number] = [], [], []
         return number
 
-    def menu(self, placement: int, at: float | None = None, **said: Any) -> None:
+    def menu(self, placement: int, at: float | None = None, **fields: Any) -> None:
         version = len(self._menus[placement]) + 1
-        made = PublicMenu(version=version, **said)
-        row = MenuRow(version, msgspec.json.encode(made), self.clock if at is None else at)
+        menu = PublicMenu(version=version, **{"guarantee": GUARANTEE} | fields)
+        row = MenuRow(version, msgspec.json.encode(menu), self.clock if at is None else at)
         self._menus[placement].append(row)
 
     def hand_out(self, placement: int, count: int) -> None:
@@ -132,7 +134,7 @@ class FakeStore:
 
 
 def tea_shop(folder: Path) -> FakeStore:
-    """Four placements of two populations: one slate for all, a block of several, one by type, one just begun."""
+    """Four placements of two populations: a global slate, a block of slates, a slate per context, one just begun."""
     folder.mkdir(parents=True, exist_ok=True)
     store, rng = FakeStore(folder), random.Random(5)
     secret = SecretRandomness(SystemSource())

@@ -23,8 +23,8 @@ SITE = """
 keys = "keys"
 listen = "127.0.0.1:0"
 [access]
-serve = ["{serves}"]
-operate = ["{operates}"]
+client = ["{client}"]
+admin = ["{admin}"]
 [populations.everybody]
 epsilon = 1.0
 delta = {delta}
@@ -38,20 +38,19 @@ class Running(NamedTuple):
 
     address: str
     key: str
-    """To serve with."""
-    operator: str
-    """The operator's key."""
+    """A client's key."""
+    admin_key: str
     processes: Processes
 
 
 @contextmanager
 def site(folder: Path, *, stores: str = 'store = "site.db"', **spec: Any) -> Iterator[Running]:
     """A site with one placement, `home`, in that folder, and these lines about its store. It is stopped at the end."""
-    (key, serves), (operator, operates) = new_access_key(), new_access_key()
+    (key, client), (admin_key, admin) = new_access_key(), new_access_key()
     lines = "".join(f"{name} = {json.dumps(said)}\n" for name, said in spec.items())
     path = folder / "site.toml"
-    path.write_text(SITE.format(serves=serves, operates=operates, delta=spec["delta"], stores=stores) + lines)
-    subprocess.run([sys.executable, "-m", "diminuendo.service", "prepare", str(path)], check=True, stdout=-3)
+    path.write_text(SITE.format(client=client, admin=admin, delta=spec["delta"], stores=stores) + lines)
+    subprocess.run([sys.executable, "-m", "diminuendo.service", "apply", str(path)], check=True, stdout=-3)
     told = read_site(path)
     processes = Processes(path, told.host, told.port, told.front_ends, print, told.trainers)
     address = f"http://127.0.0.1:{processes.port}"
@@ -62,7 +61,7 @@ def site(folder: Path, *, stores: str = 'store = "site.db"', **spec: Any) -> Ite
             processes.watch()
             assert time.monotonic() < until, "the site did not get ready"
             time.sleep(0.1)
-        yield Running(address, key, operator, processes)
+        yield Running(address, key, admin_key, processes)
     finally:
         processes.stop()
 

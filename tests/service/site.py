@@ -19,7 +19,6 @@ from nacl.bindings import crypto_box_keypair, crypto_box_open
 
 from diminuendo.service.api import ApiConfig, create_app
 from diminuendo.service.api.app import Api
-from diminuendo.service.api.bounded import Bounded
 from diminuendo.service.front.placement import KNOWN_BY
 from diminuendo.service.log import Log
 from diminuendo.service.records import PlacementSpec, PopulationSpec, PublicMenu, Said
@@ -29,7 +28,7 @@ from diminuendo.service.store.sqlite import SqliteStore
 
 PUBLIC, SECRET = crypto_box_keypair()
 ITEMS = ("apple", "pear", "plum", "quince")
-KEYS = {role: f"the key to {role}" for role in ("serve", "operate", "audit")}
+KEYS = {role: f"the key of {role}" for role in ("client", "admin", "auditor")}
 CONFIG = ApiConfig(
     token_keys={1: bytes(range(32))},
     name_key=bytes(range(32, 64)),
@@ -129,7 +128,7 @@ class Site:
         self.store.close()
 
     async def ask(
-        self, method: str, path: str, body: Any = None, key: str | None = "serve", **headers: str
+        self, method: str, path: str, body: Any = None, key: str | None = "client", **headers: str
     ) -> Reply:
         """One request. A body of bytes is sent as it is."""
         written = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
@@ -164,7 +163,7 @@ class Site:
 
     async def answer(self, token: str, **said: Any) -> Reply:
         """One answer."""
-        return await self.ask("POST", "/v1/answers", {"token": token, **said})
+        return await self.ask("POST", "/v1/feedback", {"token": token, **said})
 
 
 def opened(encrypted: bytes) -> Said:
@@ -177,7 +176,9 @@ def opened(encrypted: bytes) -> Said:
 @contextmanager
 def served(app: Api) -> Iterator[int]:
     """The app behind uvicorn, in a thread; its port."""
-    settings = uvicorn.Config(app, port=0, http=Bounded, access_log=False, log_level="warning", lifespan="on")
+    settings = uvicorn.Config(
+        app, port=0, http="httptools", access_log=False, log_level="warning", lifespan="on"
+    )
     server = uvicorn.Server(settings)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

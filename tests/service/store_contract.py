@@ -162,15 +162,6 @@ class StoreContract:
         (last,) = store.events(number, after=seen[1])
         assert (last.seq, last.placement, last.kind, last.by) == (seen[2], number, "appear", "me")
 
-    def test_the_first_request_of_a_key_is_remembered(self, store: Store) -> None:
-        assert store.remember_request("k", b"digest", b"reply") == (b"digest", b"reply")
-        assert store.remember_request("k", b"other", b"again") == (b"digest", b"reply")
-        assert store.remember_request("l", b"other", b"again") == (b"other", b"again")
-        store.end_request("k", b"")
-        store.end_request("of nobody", b"")
-        assert store.remember_request("k", b"other", b"again") == (b"digest", b"")
-        assert store.remember_request("l", b"other", b"") == (b"other", b"again")
-
     def test_who_is_well(self, store: Store) -> None:
         first = store.heartbeat("trainer", "well")
         second = store.heartbeat("trainer", "better")

@@ -18,10 +18,10 @@ from typer.testing import CliRunner
 
 from diminuendo.cli.app import app
 from diminuendo.errors import InvalidInput, LedgerDamaged, Superseded
+from diminuendo.service.apply import apply_site
+from diminuendo.service.dashboard.views import Public
 from diminuendo.service.front.id_blocks import PAUSE
 from diminuendo.service.keys import make_keys
-from diminuendo.service.prepare import prepared
-from diminuendo.service.public import Public
 from diminuendo.service.records import ItemsChanged, PlacementSpec, Shown
 from diminuendo.service.site import Site as Config
 from diminuendo.service.store import AnswerRow, UserRound, adopt, rolled_back
@@ -77,7 +77,7 @@ def test_a_store_with_a_history_is_refused_where_nothing_is_known_of_it(world: W
     played(world)
     before, folder, leads = (world.releases(), world.lines()), lost(world), world.store.leaders()
     (folder / "master.key").write_text("07" * 32)
-    for begin in (lambda: world.trainer(world.store), lambda: list(prepared(config(world)))):
+    for begin in (lambda: world.trainer(world.store), lambda: list(apply_site(config(world)))):
         with pytest.raises(
             LedgerDamaged, match=r"history \(populations users\).*no high-water mark.*--adopt"
         ):
@@ -92,9 +92,9 @@ def test_machines_without_trainers_need_no_mark(world: World) -> None:
     played(world)
     world.time += 60.0
     make_keys(world.folder / "site")
-    assert list(prepared(config(world, trainers=0))) == []
+    assert list(apply_site(config(world, trainers=0))) == []
     with pytest.raises(InvalidInput, match="machine with trainers"):
-        list(prepared(config(world, trainers=0), adopting=True))
+        list(apply_site(config(world, trainers=0), adopting=True))
 
 
 def test_what_was_never_used_is_refused_by_nobody(world: World) -> None:
@@ -208,7 +208,7 @@ def test_a_store_that_is_adopted_goes_on_in_new_populations_and_in_none_of_the_o
     assert set(books.releases.names()) == set(releases)
     assert store.menus(1) == menus
     assert "Count the whole budget as spent" in store.heartbeats()["population users~1"][1]
-    assert "closed" in Public(store).stopped()["users~1"]
+    assert "closed" in Public(store).state().stopped["users~1"]
 
     # The new one learns, on a ledger of its own, whatever front ends had seen before.
     world.front = {2: Front(world, 2, world.spec[1])}
@@ -249,10 +249,8 @@ def test_killed_in_the_midst_it_was_not_adopted_and_then_it_is(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played(world)
-    world.store.add_event(
-        1, "items", msgspec.json.encode(ItemsChanged(retire=["item 3", "item 4"])), "operate"
-    )
-    world.store.add_event(1, "items", msgspec.json.encode(ItemsChanged(appear=["item 4"])), "operate")
+    world.store.add_event(1, "items", msgspec.json.encode(ItemsChanged(retire=["item 3", "item 4"])), "admin")
+    world.store.add_event(1, "items", msgspec.json.encode(ItemsChanged(appear=["item 4"])), "admin")
     store, folder, whole = world.store, lost(world), adopt.adoption
     before = store.populations(), store.placements(), world.lines(), store.leaders(), store.menus(1)
 
@@ -298,15 +296,15 @@ def test_a_site_says_what_is_adopted_and_starts_as_it_was(world: World) -> None:
     world.time += 60.0
     of = config(world, populations={}, placements={"place": world.spec[1]})
     with pytest.raises(LedgerDamaged):
-        list(prepared(of))
-    (said,) = prepared(of, adopting=True)
+        list(apply_site(of))
+    (said,) = apply_site(of, adopting=True)
     assert said.startswith("Adopted: population users~1 is closed.")
     assert "users of both have both" in said
     keys = {path.name: path.read_bytes() for path in (world.folder / "site").iterdir() if path.is_file()}
     assert set(keys) == {"tokens.json", "names.key"}
-    assert list(prepared(of)) == []
+    assert list(apply_site(of)) == []
     with pytest.raises(InvalidInput, match="nothing to adopt"):
-        list(prepared(of, adopting=True))
+        list(apply_site(of, adopting=True))
     assert {name: (world.folder / "site" / name).read_bytes() for name in keys} == keys
 
 
@@ -319,7 +317,7 @@ def test_the_command_refuses_a_restored_store_and_adopts_it(tmp_path: Path) -> N
     world.store.close()
     (tmp_path / "site.toml").write_text('store = "store.db"\nkeys = "site"\n')
     refused, adopted, again = (
-        CliRunner().invoke(app, ["serve", str(tmp_path / "site.toml"), "--check", *more])
+        CliRunner().invoke(app, ["apply", str(tmp_path / "site.toml"), *more])
         for more in ([], ["--adopt"], [])
     )
     assert isinstance(refused.exception, InvalidInput)
@@ -343,7 +341,7 @@ def test_until_the_new_population_has_published_the_last_menu_is_shown(tmp_path:
         for token in (first["token"], before):
             assert (await site.answer(token, click=0)).status == 202
         assert site.kept("shop") == {}, "of the closed one"
-        said = (await site.ask("GET", "/v1/placements", key="audit")).json["placements"]
+        said = (await site.ask("GET", "/v1/placements", key="auditor")).json["placements"]
         assert said == [{"name": "shop~1"}, {"name": "shop"}]
         site.numbers["shop"], site.fencing_token = 2, site.store.acquire_leadership("users", "test")
         site.publish("shop", sites.block(0, 30))

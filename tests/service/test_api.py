@@ -1,4 +1,4 @@
-"""Decisions and answers over HTTP: what is shown, what is kept, and that replies to answers tell nothing."""
+"""Decisions and feedback over HTTP: what is shown and stored, and that replies to feedback reveal nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ import pytest
 from diminuendo.errors import StoreUnavailable
 from diminuendo.service.api import bodies
 from diminuendo.service.front import placement
-from diminuendo.service.front.choose import FEW, Chooser
 from diminuendo.service.log import Log
 from diminuendo.service.records import Lists, PublicMenu, Report
 from diminuendo.service.store import reasons
@@ -31,7 +29,7 @@ HELD_UP = 1.0
 """Seconds for which one request may hold up the loop, where many share a machine; a decision takes a millisecond."""
 
 
-def test_a_block_is_shown_round_by_round_and_answers_are_kept_sealed(tmp_path: Path) -> None:
+def test_a_block_is_shown_in_order_and_feedback_is_stored_encrypted(tmp_path: Path) -> None:
     site = Site(tmp_path, shop=spec())
     site.publish("shop", block(0, 30))
 
@@ -43,43 +41,43 @@ def test_a_block_is_shown_round_by_round_and_answers_are_kept_sealed(tmp_path: P
         over = await site.decide("shop")
         assert over["slate"] == ["quince", "apple"], "the fallback slate"
         assert over["propensity"] is None
-        assert (await site.answer(many[4]["token"], wants=["plum", "quince"])).status == 202
-        assert (await site.answer(many[5]["token"], wants={"pear": 0.25, "plum": 0})).status == 202
-        rows = [{"token": each["token"], "wants": []} for each in many[6:]]
-        assert (await site.ask("POST", "/v1/answers", rows)).status == 202
+        assert (await site.answer(many[4]["token"], ratings=["plum", "quince"])).status == 202
+        assert (await site.answer(many[5]["token"], ratings={"pear": 0.25, "plum": 0})).status == 202
+        rows = [{"token": each["token"], "ratings": []} for each in many[6:]]
+        assert (await site.ask("POST", "/v1/feedback", rows)).status == 202
         kept = site.kept("shop")
-        assert kept[4].wants == {2: 1.0, 3: 1.0}
-        assert kept[5].wants == {1: 0.25}
+        assert kept[4].ratings == {2: 1.0, 3: 1.0}
+        assert kept[5].ratings == {1: 0.25}
         assert kept[5].shown.slate == SLATES[2]
         assert sorted(kept) == list(range(4, 30))
 
     site.run(work)
 
 
-def test_replies_to_answers_are_the_same_to_the_last_byte(tmp_path: Path) -> None:
-    """First, second, late, over her visits, to a fallback slate, erased: nobody can tell; and only the first counts."""
+def test_replies_to_feedback_are_the_same_to_the_last_byte(tmp_path: Path) -> None:
+    """First, second, late, over quota, to a fallback slate, erased: nobody can tell; and only the first counts."""
     site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 6))
 
     async def work() -> None:
         first, delay, gone = [(await site.decide("shop"))["token"] for _ in range(3)]
-        hers = [(await site.decide("shop", user_id="ann"))["token"] for _ in range(3)]
+        named = [(await site.decide("shop", user_id="ann"))["token"] for _ in range(3)]
         fallback = (await site.decide("shop"))["token"]
-        assert len({len(token) for token in (first, hers[2], fallback)}) == 1
+        assert len({len(token) for token in (first, named[2], fallback)}) == 1
         assert (await site.ask("POST", "/v1/erasures", {"token": gone})).status == 202
         replies = [
             await site.answer(first, click=0),
             await site.answer(first, click=1),
             await site.answer(first, click=None),
-            await site.answer(hers[0], click=0),
-            await site.answer(hers[1], click=0),
-            await site.answer(hers[2], click=0),
+            await site.answer(named[0], click=0),
+            await site.answer(named[1], click=0),
+            await site.answer(named[2], click=0),
             await site.answer(fallback, click=0),
             await site.answer(gone, click=0),
         ]
         site.publish("shop", block(6, 12, version=2), gc_low_water_mark=3)
         replies.append(await site.answer(delay, click=1))
-        replies.append(await site.ask("POST", "/v1/answers", [{"token": delay, "click": 1}]))
+        replies.append(await site.ask("POST", "/v1/feedback", [{"token": delay, "click": 1}]))
         assert len({msgspec.json.encode(reply) for reply in replies}) == 1
         assert replies[0].status == 202
         assert replies[0].body == b""
@@ -88,7 +86,7 @@ def test_replies_to_answers_are_the_same_to_the_last_byte(tmp_path: Path) -> Non
     site.run(work)
 
 
-def test_an_answer_that_counts_for_nothing_is_written_like_others(tmp_path: Path, monkeypatch: Any) -> None:
+def test_feedback_that_counts_for_nothing_is_written_like_others(tmp_path: Path, monkeypatch: Any) -> None:
     """A fallback slate's and one over quota: the store is handed a row of the same size, and commits it."""
     site = Site(tmp_path, shop=spec("click", max_rounds_per_user=2))
     site.publish("shop", block(0, 4))
@@ -114,7 +112,7 @@ def test_an_answer_that_counts_for_nothing_is_written_like_others(tmp_path: Path
     site.run(work)
 
 
-def test_sealed_answers_are_as_long_whatever_was_said(tmp_path: Path) -> None:
+def test_encrypted_feedback_has_one_length(tmp_path: Path) -> None:
     site = Site(tmp_path, shop=spec("click"), wishes=spec(), slates=spec("bandit"))
     for name in site.numbers:
         site.publish(name, block(0, 30))
@@ -122,7 +120,7 @@ def test_sealed_answers_are_as_long_whatever_was_said(tmp_path: Path) -> None:
     async def work() -> None:
         all_said: dict[str, list[dict[str, Any]]] = {
             "shop": [{"click": None}, {"click": 1}],
-            "wishes": [{"wants": []}, {"wants": list(ITEMS)}, {"wants": {"pear": 0.1}}],
+            "wishes": [{"ratings": []}, {"ratings": list(ITEMS)}, {"ratings": {"pear": 0.1}}],
             "slates": [{"reward": 0}, {"reward": 0.123}, {"reward": 1e300}],
         }
         for name, said in all_said.items():
@@ -136,7 +134,7 @@ def test_sealed_answers_are_as_long_whatever_was_said(tmp_path: Path) -> None:
     site.run(work)
 
 
-def test_a_user_id_is_counted_before_she_is_shown_anything_and_once_for_each_request(tmp_path: Path) -> None:
+def test_a_user_is_counted_before_the_slate_and_once_for_each_request(tmp_path: Path) -> None:
     site = Site(tmp_path, shop=spec("click", max_rounds_per_user=2))
     site.publish("shop", block(0, 90))
 
@@ -154,7 +152,7 @@ def test_a_user_id_is_counted_before_she_is_shown_anything_and_once_for_each_req
         assert (await site.ask("POST", path, ann | {"count": 2})).json["pointer"] == "/user_id"
         assert (await site.ask("POST", "/v1/erasures", {"user_id": "ann", "placement": "shop"})).status == 202
         whole = site.store.erased(site.numbers["shop"], 0, 90)
-        assert len(whole) == 3, "two that count, and her last"
+        assert len(whole) == 3, "two that count, and the last"
         assert (await site.answer(one["token"], click=0)).status == 202
         assert site.kept("shop") == {}
         await site.app.front.by_name["shop"].rounds.close()
@@ -165,8 +163,8 @@ def test_a_user_id_is_counted_before_she_is_shown_anything_and_once_for_each_req
     site.run(work)
 
 
-def test_without_a_name_no_round_is_handed_out_where_several_of_one_user_count(tmp_path: Path) -> None:
-    """Each would be a new user's: one client without a name would count as often as it likes."""
+def test_a_user_id_is_required_where_several_impressions_of_a_user_count(tmp_path: Path) -> None:
+    """Without one, each request would count as a new user."""
     club = {"max_rounds_per_user": 2, "contexts": {"land": ("DE", "FR")}, "exclusions": True}
     site = Site(tmp_path, club=spec("click", **club), shop=spec("click"))
     for name in site.numbers:
@@ -181,7 +179,7 @@ def test_without_a_name_no_round_is_handed_out_where_several_of_one_user_count(t
             replies.append(await site.ask("POST", path.format("club"), many))
         for reply in replies:
             assert (reply.status, reply.problem, reply.json["pointer"]) == (422, "user_id", "/user_id")
-            assert "say who it is" in reply.json["title"]
+            assert "name the user in" in reply.json["title"]
         assert site.app.front.by_name["club"].decisions == 0
         assert site.store.id_blocks(site.numbers["club"], 0) == [], (
             "no round is used, and no ID block asked for"
@@ -200,8 +198,8 @@ def test_without_a_name_no_round_is_handed_out_where_several_of_one_user_count(t
             assert (await site.ask("POST", path.format("shop"), body)).status == 201
         said = (await site.ask("GET", "/v1/openapi.json", key=None)).json["components"]
         assert "422 user" in said["responses"]["problem"]["description"]
-        user_id = said["schemas"]["AskDecisions"]["properties"]["user_id"]
-        assert "Required where the placement's max_rounds_per_user are more than 1" in user_id["description"]
+        user_id = said["schemas"]["DecisionRequest"]["properties"]["user_id"]
+        assert "Required where the placement's max_rounds_per_user is more than 1" in user_id["description"]
 
     site.run(work)
 
@@ -209,7 +207,7 @@ def test_without_a_name_no_round_is_handed_out_where_several_of_one_user_count(t
 MANY = tuple(f"thing {number}" for number in range(100_000))
 
 
-def test_long_exclusions_of_one_request_keep_nobody_waiting(tmp_path: Path) -> None:
+def test_long_exclusions_do_not_hold_up_other_requests(tmp_path: Path) -> None:
     """A thousand decisions without the ten thousand best of a hundred thousand items, where a cap keeps the next
     thousands away. Meanwhile the loop turns: feedback of others is taken in as it arrives."""
     inside = (-1,) * 10_000 + (0,) * 20_000 + (-1,) * 70_000
@@ -247,45 +245,7 @@ def test_long_exclusions_of_one_request_keep_nobody_waiting(tmp_path: Path) -> N
     site.run(work)
 
 
-def test_what_takes_long_to_exclude_is_found_beside_the_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However long it takes then, the loop takes in the feedback of others. Few exclusions do not pay for a thread."""
-    where = list[bool]()
-
-    def noting(method: Any) -> Any:
-        def noted(*given: Any) -> Any:
-            where.append(threading.current_thread() is threading.main_thread())
-            return method(*given)
-
-        return noted
-
-    monkeypatch.setattr(placement.Placement, "excluded", noting(placement.Placement.excluded))
-    monkeypatch.setattr(Chooser, "_without", noting(Chooser._without))
-    free = Lists((0, len(MANY)), tuple(range(len(MANY))))
-    capped = msgspec.structs.replace(free, inside=(0,) * len(MANY), parents=(-1,), most=(1,))
-    many = spec("click", items=MANY, slots=5, exclusions=True)
-    site = Site(tmp_path, free=many, capped=many)
-    for name, lists in (("free", free), ("capped", capped)):
-        menu = PublicMenu(1, "one", 5, 0, None, (0, 1, 2, 3, 4), ((0, 1, 2, 3, 4),), lists=lists, head="0f")
-        site.publish(name, menu)
-
-    async def work() -> None:
-        for name, excluded, expected in (
-            ("free", FEW, [True, True]),
-            ("free", FEW + 1, [False, False]),
-            ("capped", 1, [True, False]),
-        ):
-            for more in ({}, {"count": 1}):
-                where.clear()
-                body = more | {"exclude": MANY[:excluded]}
-                assert (await site.ask("POST", f"/v1/placements/{name}/decisions", body)).status == 201
-                assert where == expected, (name, excluded)
-
-    site.run(work)
-
-
-def test_with_the_store_away_users_are_shown_fillers_and_answers_are_not_acknowledged(
+def test_with_the_store_away_fallbacks_are_shown_and_feedback_is_not_acknowledged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = Site(tmp_path, shop=spec("click"))
@@ -304,17 +264,17 @@ def test_with_the_store_away_users_are_shown_fillers_and_answers_are_not_acknowl
             named = await site.decide("shop", user_id="ann")
             assert named["propensity"] is None
             reply = await site.answer(token, click=0)
-            assert reply.problem == "busy"
+            assert reply.problem == "unavailable"
             assert dict(reply.headers)[b"retry-after"] == b"1"
-            assert (await site.ask("POST", "/v1/erasures", {"token": token})).problem == "busy"
+            assert (await site.ask("POST", "/v1/erasures", {"token": token})).problem == "unavailable"
             await site.app.front.look()
-            assert (await site.ask("GET", "/readyz")).problem == "busy"
-            assert (await site.ask("GET", "/healthz")).json["store"] is False
+            assert (await site.ask("GET", "/readyz")).problem == "unavailable"
+            assert (await site.ask("GET", "/healthz")).json["store_writable"] is False
         assert (await site.answer(token, click=0)).status == 202
         assert site.kept("shop")[0].click == 0
         await site.app.front.look()
         await site.app.front.store_probe()
-        assert (await site.ask("GET", "/readyz")).json["well"]
+        assert (await site.ask("GET", "/readyz")).json["healthy"]
 
     site.run(work)
 
@@ -380,24 +340,7 @@ def test_contexts_and_exclusions(tmp_path: Path) -> None:
     site.run(work)
 
 
-def test_nothing_is_ready_before_its_first_menu_takes_effect(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=spec("click"))
-    site.publish("shop", block(0, 9), later=0.3)
-
-    async def work() -> None:
-        while site.app.front.heartbeat_at is None:
-            await asyncio.sleep(0.01)
-        asked = await site.ask("POST", "/v1/placements/shop/decisions", {})
-        assert asked.problem == (await site.ask("GET", "/readyz")).problem == "busy"
-        assert (await site.ask("GET", "/healthz")).json["placements"] == {"shop": False}
-        await asyncio.sleep(0.4)
-        assert (await site.ask("GET", "/readyz")).json["placements"] == {"shop": True}
-        assert await site.decide("shop")
-
-    site.run(work)
-
-
-def test_what_published_rewards_say_of_answers_is_measured_and_logged_when_it_changes(
+def test_the_signal_is_measured_and_logged_when_it_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the menu that says so, and not before it takes effect."""
@@ -409,22 +352,22 @@ def test_what_published_rewards_say_of_answers_is_measured_and_logged_when_it_ch
     async def work() -> None:
         site.app.front.log = Log(lines)
         await site.app.front.look()
-        numbers = (await site.ask("GET", "/metrics", key="operate")).body
+        numbers = (await site.ask("GET", "/metrics", key="admin")).body
         assert measured % b"too early to tell" in numbers
         site.publish("shop", block(9, 20, version=2, head="1f", signal="no signal"), later=0.3)
         await site.app.front.look()
-        assert b"no signal" not in (await site.ask("GET", "/metrics", key="operate")).body
+        assert b"no signal" not in (await site.ask("GET", "/metrics", key="admin")).body
         await asyncio.sleep(0.4)
         for _ in range(2):
             await site.app.front.look()
-        assert measured % b"no signal" in (await site.ask("GET", "/metrics", key="operate")).body
+        assert measured % b"no signal" in (await site.ask("GET", "/metrics", key="admin")).body
 
     site.run(work)
     said = [json.loads(line) for line in lines.getvalue().splitlines()]
     assert [line["state"] for line in said if line["happened"] == "signal"] == ["no signal"]
 
 
-def test_a_menu_takes_effect_at_its_time_and_a_store_that_goes_back_is_not_believed(
+def test_a_menu_takes_effect_at_its_time_and_a_rolled_back_store_is_not_believed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = Site(tmp_path, shop=spec("click"))
@@ -443,23 +386,23 @@ def test_a_menu_takes_effect_at_its_time_and_a_store_that_goes_back_is_not_belie
         site.publish("shop", block(9, 20, version=2, head="1f", spent=(0.25, 1.0)), later=0.1)
         await site.app.front.look()
         assert (await site.ask("GET", "/v1/placements/shop/menu", key=None)).json["version"] == 1
-        result = (await site.ask("GET", "/v1/placements/shop/releases", key="audit")).json
-        assert [each["version"] for each in result["releases"]] == [1]
-        assert b"menu_version" in (numbers := (await site.ask("GET", "/metrics", key="operate")).body)
+        result = (await site.ask("GET", "/v1/placements/shop/versions", key="auditor")).json
+        assert [each["version"] for each in result["versions"]] == [1]
+        assert b"menu_version" in (numbers := (await site.ask("GET", "/metrics", key="admin")).body)
         assert b'menu_version{front="front-0",placement="shop"} 1.0' in numbers
         assert b"spent_epsilon{" not in numbers
         await asyncio.sleep(0.4)
-        result = (await site.ask("GET", "/v1/placements/shop/releases", key="audit")).json
-        assert [each["version"] for each in result["releases"]] == [1, 2]
+        result = (await site.ask("GET", "/v1/placements/shop/versions", key="auditor")).json
+        assert [each["version"] for each in result["versions"]] == [1, 2]
         assert (await site.ask("GET", "/v1/placements/shop/menu", key=None)).json["version"] == 1
         monkeypatch.setattr(placement, "KNOWN_BY", 0.0)  # as if all front ends had had time to look
         assert (await site.ask("GET", "/v1/placements/shop/menu", key=None)).json["version"] == 2
-        numbers = (await site.ask("GET", "/metrics", key="operate")).body
+        numbers = (await site.ask("GET", "/metrics", key="admin")).body
         assert b'diminuendo_ledger_spent_epsilon{population="users"} 0.25' in numbers
         assert b'diminuendo_ledger_budget_epsilon{population="users"} 1.0' in numbers
         assert (await site.decide("shop"))["slate"] == NAMES[0]
-        result = (await site.ask("GET", "/v1/placements/shop/releases?after=1", key="audit")).json
-        assert [each["version"] for each in result["releases"]] == [2]
+        result = (await site.ask("GET", "/v1/placements/shop/versions?after=1", key="auditor")).json
+        assert [each["version"] for each in result["versions"]] == [2]
         id_block = site.store.reserve_ids  # a store restored from a copy: its ID blocks are of an older menu
 
         def older(*given: object) -> object:
@@ -478,8 +421,8 @@ def test_a_menu_takes_effect_at_its_time_and_a_store_that_goes_back_is_not_belie
     site.run(work)
 
 
-def test_a_front_end_whose_note_is_forgotten_knows_that_the_store_was_put_back(tmp_path: Path) -> None:
-    """Nobody came to it: it has seen no ID block, nor a menu that is gone."""
+def test_a_front_end_whose_note_is_forgotten_knows_that_the_store_was_rolled_back(tmp_path: Path) -> None:
+    """It had no requests: it has seen no ID block, nor a menu that is gone."""
     site = Site(tmp_path, shop=spec("click"))
     site.publish("shop", block(0, 100))
     live, old = sqlite3.connect(tmp_path / "site.db"), sqlite3.connect(tmp_path / "old.db")
@@ -520,8 +463,9 @@ def test_a_site_is_not_ready_before_its_first_menu_takes_effect(tmp_path: Path) 
     async def work() -> None:
         await site.app.front.store_probe()
         ready = await site.ask("GET", "/readyz", key=None)
-        assert (ready.problem, ready.json["why"]) == ("busy", reasons.NO_MENU)
-        assert (await site.ask("POST", "/v1/placements/shop/decisions", {})).problem == "busy"
+        assert (ready.problem, ready.json["why"]) == ("unavailable", reasons.NO_MENU)
+        assert (await site.ask("GET", "/healthz", key=None)).json["placements"] == {"shop": False}
+        assert (await site.ask("POST", "/v1/placements/shop/decisions", {})).problem == "unavailable"
         await asyncio.sleep(0.4)
         assert (await site.ask("GET", "/readyz", key=None)).status == 200
         assert (await site.ask("POST", "/v1/placements/shop/decisions", {})).status == 201

@@ -22,21 +22,14 @@ from diminuendo.service.trainer.trainer import HEARTBEAT_EVERY
 from tests.service.site import Site, block, spec
 from tests.service.world import KINDS, TICK, World
 
-UNREADABLE = (
-    b"NaN",
-    b"1e999",
-    b"-1e999",
-    b"9" * 5000,
-    rb'"\ud800"',
-    rb'["\udc00"]',
-    b'"\xff"',
-    rb'{"country": 1e999}',
-)
+UNREADABLE = (b"1e999", b"-1e999", b"9" * 5000, b'"\xff"', rb'{"country": 1e999}')
+"""JSON whose values cannot be decoded."""
+NOT_JSON = (b"NaN", rb'"\ud800"', b"nul", b"")
 KIND: dict[str, Any] = {"kind": "types", "slates": ((0, 1), (1, 2), (2, 3)), "shown": ()}
 
 
 def test_no_private_context_keeps_anybody_from_a_round(tmp_path: Path) -> None:
-    """Hers would be seen in the numbers of everybody's rounds; and users who are asked for with her have theirs."""
+    """A refusal would show in the impressions of others, and in decisions of the same request."""
     columns: dict[str, Any] = {"contexts": {"country": ("DE", "FR")}}
     site = Site(tmp_path, hers=spec(private_contexts=True, exclusions=True, **columns), shop=spec(**columns))
     for name in site.numbers:
@@ -60,6 +53,8 @@ def test_no_private_context_keeps_anybody_from_a_round(tmp_path: Path) -> None:
             assert (await site.ask("POST", other, b'{"context": %s}' % each)).status in (400, 422)
             assert (await site.ask("POST", path, b'{"user_id": %s}' % each)).status in (400, 422)
             assert (await site.ask("POST", path, b'{"count": %s}' % each)).status in (400, 422)
+        for each in NOT_JSON:
+            assert (await site.ask("POST", path, b'{"context": %s}' % each)).problem == "json"
         assert rounds.id_blocks > 0
 
     site.run(work)
@@ -71,27 +66,17 @@ def test_no_row_of_a_list_takes_others_along(tmp_path: Path) -> None:
     site.publish("shop", block(0, 500))
 
     async def work() -> None:
-        hostile = (
-            *UNREADABLE,
-            b"[" * 20_000 + b"]" * 20_000,
-            b'"," ',
-            b'"],[{"',
-            rb'"\""',
-            rb'"\\"',
-            b"",
-            b"nul",
-        )
-        for each in hostile:
+        for each in (*UNREADABLE, b'"," ', b"7", rb'"\\"'):
             shown = (await site.ask("POST", "/v1/placements/shop/decisions", {"count": 2})).json["decisions"]
-            hers = b'{"token": "%s", "wants": %s}'
-            first, last = (b'{"token": "%s", "wants": ["plum"]}' % one["token"].encode() for one in shown)
+            hers = b'{"token": "%s", "ratings": %s}'
+            first, last = (b'{"token": "%s", "ratings": ["plum"]}' % one["token"].encode() for one in shown)
             before = len(site.kept("shop"))
             body = b"[%s, " % first + hers % (shown[0]["token"].encode(), each) + b", %s ] " % last
-            reply = await site.ask("POST", "/v1/answers", body)
+            reply = await site.ask("POST", "/v1/feedback", body)
             assert (reply.status, [one[:2] for one in reply.json["refused"]]) == (422, ["/1"]), each[:9]
             assert len(site.kept("shop")) == before + 2
-        for broken in (b"[", b"[{}", b"[{}] x", b"[{}]]", b'["', b"[1, 1e999"):
-            assert (await site.ask("POST", "/v1/answers", broken)).problem == "json"
+        for broken in (*NOT_JSON[:3], b"{}, [{]", b"[{}", b"{}] x"):
+            assert (await site.ask("POST", "/v1/feedback", b"[" + broken)).problem == "json"
 
     site.run(work)
     assert "fault" not in site.written.getvalue()
@@ -179,7 +164,7 @@ def test_an_answer_has_the_time_at_which_it_arrived_however_long_its_group_takes
         shown = (await site.ask("POST", "/v1/placements/shop/decisions", {})).json
         monkeypatch.setattr(SqliteStore, "put", slowly)
         asked = site.store.now()
-        await site.ask("POST", "/v1/answers", {"token": shown["token"], "wants": ["plum"]})
+        await site.ask("POST", "/v1/feedback", {"token": shown["token"], "ratings": ["plum"]})
         ((_, at),) = [(row.round, row.at) for row in site.store.answers(site.numbers["shop"], 0, 500)]
         assert asked - 3 * BEHIND < at < asked + 0.2 < site.store.now()
 

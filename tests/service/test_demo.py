@@ -23,8 +23,8 @@ from pathlib import Path
 from diminuendo.service.start import run_demo
 run_demo(Path(sys.argv[1]), 0, lambda line: print(line, flush=True), int(sys.argv[2]))
 """
-WELL = {"started", "menu", "signal", "acquired", "released", "stopped"}
-"""What the log says where all is well."""
+HEALTHY = {"started", "menu", "signal", "acquired", "released", "stopped"}
+"""Events of a healthy run."""
 
 
 def test_names_are_the_same_on_both_sides(tmp_path: Path) -> None:
@@ -49,17 +49,17 @@ def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
     said = list[str]()
     for line in demo.stdout:
         said.append(line)
-        if line.startswith("All visitors were there."):
+        if line.startswith("All visitors have come."):
             break
     demo.send_signal(signal.SIGINT)
     rest, log = demo.communicate()
     delay.cancel()
     out = "".join(said) + rest
     assert demo.returncode == 0, out + log
-    assert {json.loads(line)["happened"] for line in log.splitlines()} <= WELL
+    assert {json.loads(line)["happened"] for line in log.splitlines()} <= HEALTHY
     assert "no signal" not in log
-    came = {page: int(many) for page, many in re.findall(r"^(home|offers): ([\d,]+) came", rest, re.M)}
+    served = {page: int(many) for page, many in re.findall(r"^(home|offers): ([\d,]+) visitors", rest, re.M)}
     left = [int(many) for many in re.findall(r"^([\d,]+) visitors left", rest, re.M)]
-    assert came.keys() == {"home", "offers"}
-    assert sum(came.values()) + sum(left) == 2 * MANY
+    assert served.keys() == {"home", "offers"}
+    assert sum(served.values()) + sum(left) == 2 * MANY
     assert "refused" not in out

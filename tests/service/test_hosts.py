@@ -210,10 +210,14 @@ def site(folder: Path) -> Iterator[Machines]:
             path.write_text(f'trainers = 1\ntrainer_keys = "store"\nmachine = "{name}"\n{mine}')
             if name != MACHINES[0]:
                 shutil.copytree(folder / MACHINES[0] / "keys", folder / name / "keys")
-            command = [*made.within(name), sys.executable, "-m", "diminuendo", "serve", str(path)]
+            command = [*made.within(name), sys.executable, "-m", "diminuendo"]
             if name == MACHINES[0]:
-                subprocess.run([*command, "--check"], check=True, timeout=120, stdout=subprocess.DEVNULL)
-            running = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+                subprocess.run(
+                    [*command, "apply", str(path)], check=True, timeout=120, stdout=subprocess.DEVNULL
+                )
+            running = subprocess.Popen(
+                [*command, "serve", str(path)], stdout=subprocess.DEVNULL, start_new_session=True
+            )
             ending.callback(ended, running)
         store = open_store(server.address(database))
         ending.callback(store.close)

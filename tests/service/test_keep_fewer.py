@@ -75,7 +75,7 @@ def test_outside_the_menu_is_shown_without_a_round_a_visit_or_a_row(
     assert shown.slate == slate or (slate is None and len(set(shown.slate)) == 2)
     assert decision.propensity == chance
     assert (place.decisions, place.fallbacks, place.outside) == (1, 0, 1)
-    (row,) = front.row(place, Said(shown, wants={0: 1.0}), 0.0)
+    (row,) = front.row(place, Said(shown, ratings={0: 1.0}), 0.0)
     assert row.placement == NO_PLACEMENT, "her answer is not stored"
 
 

@@ -68,7 +68,6 @@ def lived_in(store: Store) -> None:
     fencing_token = begun(store)
     placement(store, "other")
     store.add_population("others", b"2")
-    store.remember_request("k", b"digest", b"reply")
     store.reserve_ids(1, 5, 1.0, None)
     store.reserve_ids(1, 5, 1.0, Report(0, 4, silent=(1,), types=(0, 1)))
     store.put(answered(0, 1, 2, 3), [UserRound(1, ANNA, 2, 0, b"key"), UserRound(1, BERTA, 1, 1)])
@@ -134,7 +133,6 @@ def test_all_of_it_is_moved_and_goes_on_there(path: Path, address: str) -> None:
     with open_store(address) as store:
         assert everything(store) == before
         assert store.now() >= seen
-        assert store.remember_request("k", b"other", b"other") == (b"digest", b"reply")
         id_block = store.reserve_ids(1, 5, 1.0, None)
         assert id_block is not None
         assert (id_block.first, id_block.version) == (15, 3)

@@ -75,8 +75,6 @@ def test_what_front_ends_do_their_role_may(roles: Roles) -> None:
         front.erase_user(1, ANNA)
         assert said(owner) == {2: b"said 2"}
         assert front.add_event(1, "items", b"{}", "me") > 0
-        assert front.remember_request("k", b"1", b"2") == (b"1", b"2")
-        front.end_request("k", b"3")
         assert front.heartbeat("front-0") <= front.now()
         Ledger.on(owner.books("users", fencing_token), BUDGET).charge(Gaussian(1e-3), "something")
         assert front.ledger("users") == []  # no menu shows it yet
@@ -144,7 +142,6 @@ def test_which_rounds_are_whose_no_function_tells_a_front_end(roles: Roles) -> N
         assert tables - {"visible_id_blocks", "visible_ledger", "visible_releases"} == {
             "reserve_ids",
             "put",
-            "remember_request",
         }
         assert may["erase_user"] == may["erase"] == "void"
         assert front.put([], [UserRound(1, ANNA, 2, 9, b"a guess")]) == [QuotaResult(False, 9)]
@@ -397,8 +394,6 @@ def test_numbers_and_times_of_what_operators_add_are_the_stores(roles: Roles) ->
             "INSERT INTO diminuendo.placements (number, name, population, spec, made_at) "
             "VALUES (2, 'mine', 'users', '', 0)",
             "INSERT INTO diminuendo.counters (placement) VALUES (1)",
-            "SELECT reply FROM diminuendo.requests",
-            "DELETE FROM diminuendo.requests",
         ):
             assert roles.refused("a_front", statement), statement
         before = store.now()

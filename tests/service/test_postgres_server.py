@@ -489,13 +489,3 @@ def test_a_clock_that_is_set_back_goes_on_from_where_it_was(postgres_server: Ser
         assert postgres_server.sql(fresh, "SELECT at FROM diminuendo.clock") == [
             (1015.0,)
         ]  # answers do not move it
-
-
-def test_an_operators_request_is_forgotten_after_a_day(postgres_server: Server, fresh: str) -> None:
-    with open_store(postgres_server.address(fresh)) as store:
-        wall(postgres_server, fresh, 1000.0)
-        store.remember_request("k", b"first", b"1")
-        wall(postgres_server, fresh, 1000.0 + 86_399)
-        assert store.remember_request("k", b"second", b"2") == (b"first", b"1")
-        wall(postgres_server, fresh, 1000.0 + 86_402)
-        assert store.remember_request("k", b"second", b"2") == (b"second", b"2")

@@ -82,13 +82,13 @@ def test_what_users_say_is_stored_and_released_by_roles_of_their_own(
         shop = Shop(running)
         ending.callback(shop.close)
         first = shop.decide(user_id=USER_ID)
-        assert shop.answer(first["token"], wants=["1"]).status == 202
+        assert shop.answer(first["token"], ratings=["1"]).status == 202
         assert shop.ask("POST", "/v1/erasures", {"user_id": USER_ID, "placement": "home"}).status == 202
         while len(store.menus(1)) < 4:
             rows = [
-                {"token": each["token"], "wants": ["1", "2"]} for each in shop.decide(count=50)["decisions"]
+                {"token": each["token"], "ratings": ["1", "2"]} for each in shop.decide(count=50)["decisions"]
             ]
-            assert shop.ask("POST", "/v1/answers", rows).status == 202
+            assert shop.ask("POST", "/v1/feedback", rows).status == 202
             time.sleep(0.1)
         assert store.books("everybody", None).releases.names()
         for page in (
@@ -96,7 +96,7 @@ def test_what_users_say_is_stored_and_released_by_roles_of_their_own(
             "/placements/home",
             "/populations/everybody",
             "/metrics",
-            "/v1/placements/home/releases",
+            "/v1/placements/home/versions",
         ):
             assert shop.ask("GET", page).status == 200, page
         used = "SELECT DISTINCT usename FROM pg_stat_activity WHERE usename LIKE 'a_whole%'"
@@ -118,7 +118,7 @@ def test_a_running_site_is_moved_and_tokens_that_are_out_are_answered_there(
     tmp_path: Path, postgres_server: Server, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address, path = postgres_server.address(database), tmp_path / "site.toml"
-    answer = {"wants": ["1"]}
+    answer = {"ratings": ["1"]}
     with site(tmp_path, **SPEC | {"items": 12, "deadline": 600.0}) as running:
         shop = Shop(running)
         out = [each["token"] for _ in range(4) for each in shop.decide(count=25)["decisions"]]
@@ -133,7 +133,7 @@ def test_a_running_site_is_moved_and_tokens_that_are_out_are_answered_there(
         assert shop.ask("POST", "/v1/placements/home/decisions", {}).status == 201  # a fallback slate, soon
         shop.close()
     refused = subprocess.run(
-        [sys.executable, "-m", "diminuendo", "serve", str(path), "--check"], capture_output=True, text=True
+        [sys.executable, "-m", "diminuendo", "apply", str(path)], capture_output=True, text=True
     )
     assert "was moved to" in " ".join(refused.stderr.split())
     monkeypatch.setenv(STORE, address)

@@ -1,4 +1,4 @@
-"""Processes of a site: whoever dies is started again, all are stopped in time, and nobody is left behind."""
+"""The supervisor: it restarts what dies, stops all in time, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from diminuendo.errors import InvalidInput
 from diminuendo.service import processes
-from diminuendo.service.processes import Child, Processes, listening
+from diminuendo.service.processes import Child, Processes
 
 SLEEPS = "import time; time.sleep(60)"
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
@@ -23,10 +23,10 @@ STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Processes]:
-    made = Processes(tmp_path / "site.toml", "127.0.0.1", 0, 1, lambda line: None)
-    made.children = []
-    yield made
-    made.stop()
+    result = Processes(tmp_path / "site.toml", "127.0.0.1", 0, 1, lambda line: None)
+    result.children = []
+    yield result
+    result.stop()
 
 
 def started(site: Processes, program: str) -> Child:
@@ -49,37 +49,33 @@ def watched(site: Processes) -> bool:
 def wait_for(what: Callable[[], bool]) -> None:
     until = time.monotonic() + 10
     while not what():
-        assert time.monotonic() < until, "it never came about"
+        assert time.monotonic() < until, "timed out"
         time.sleep(0.01)
 
 
-def test_commands_are_of_a_trainer_and_of_front_ends(tmp_path: Path) -> None:
-    made = Processes(tmp_path / "site.toml", "127.0.0.1", 0, 2, lambda line: None, trainers=2)
-    names = [child.name for child in made.children]
-    assert names == ["trainer 0", "trainer 1", "front end 0", "front end 1"]
-    assert all(child.command[3] in ("trainer", "front") for child in made.children)
-    assert [child.handed == () for child in made.children] == [True, True, False, False]
-    assert made.port > 0
-    made.stop()
-
-
-def test_a_machine_may_only_train_or_only_serve(tmp_path: Path) -> None:
+def test_a_machine_may_train_serve_or_both(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        trains = Processes(tmp_path, "127.0.0.1", taken.getsockname()[1], 0, lambda line: None, trainers=3)
+        port = taken.getsockname()[1]
+        with pytest.raises(InvalidInput, match=r"Cannot listen on 127\.0\.0\.1"):
+            Processes(tmp_path, "127.0.0.1", port, 1, lambda line: None)
+        trains = Processes(tmp_path, "127.0.0.1", port, 0, lambda line: None, trainers=3)
     assert [child.name for child in trains.children] == ["trainer 0", "trainer 1", "trainer 2"]
     assert trains.port == 0
-    serves = Processes(tmp_path, "127.0.0.1", 0, 1, lambda line: None, trainers=0)
-    assert [child.name for child in serves.children] == ["front end 0"]
+    both = Processes(tmp_path, "127.0.0.1", 0, 2, lambda line: None, trainers=1)
+    assert [child.name for child in both.children] == ["trainer 0", "front end 0", "front end 1"]
+    assert [child.command[3] for child in both.children] == ["trainer", "front", "front"]
+    assert [child.handed == () for child in both.children] == [True, False, False]
+    assert both.port > 0
     trains.stop()
-    serves.stop()
+    both.stop()
 
 
-def test_who_dies_is_started_again_a_little_later_each_time(
-    site: Processes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_restarts_come_later_each_time(site: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "AGAIN", 0.01)
+    lines = list[str]()
+    site._say = lines.append
     child = started(site, "raise SystemExit(3)")
     waits = []
     for death in (1, 2, 3):
@@ -89,9 +85,10 @@ def test_who_dies_is_started_again_a_little_later_each_time(
         waits.append(child.not_before - time.monotonic())
         wait_for(lambda: watched(site) and child.process is not None)
     assert waits[0] < waits[1] < waits[2]
+    assert lines == ["one ended (3); restarting."] * 3, "and nothing else"
 
 
-def test_one_that_dies_for_ever_stops_nobody(site: Processes) -> None:
+def test_endless_deaths_do_not_overflow(site: Processes) -> None:
     child = started(site, "raise SystemExit(3)")
     child.deaths = 1_000_000
     there(child).wait()
@@ -100,7 +97,7 @@ def test_one_that_dies_for_ever_stops_nobody(site: Processes) -> None:
     assert 59 < child.not_before - time.monotonic() <= 60
 
 
-def test_one_that_cannot_be_started_takes_no_other_along(
+def test_a_process_that_cannot_start_does_not_stop_the_others(
     site: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = list[str]()
@@ -116,11 +113,11 @@ def test_one_that_cannot_be_started_takes_no_other_along(
     site.run(until=lambda: next(laps) == 5)
     one, two = site.children
     assert one.deaths > 1
-    assert set(said) == {"one cannot be started (FileNotFoundError); it is started again."}
+    assert set(said) == {"one cannot be started (FileNotFoundError); restarting."}
     assert there(two).returncode == -signal.SIGTERM, "until the end"
 
 
-def test_what_is_to_be_done_before_the_end_is_done_while_all_run(site: Processes) -> None:
+def test_before_stop_is_called_while_all_run(site: Processes) -> None:
     child, ran = started(site, SLEEPS), list[bool]()
 
     def before_stop() -> None:
@@ -133,17 +130,7 @@ def test_what_is_to_be_done_before_the_end_is_done_while_all_run(site: Processes
     assert there(child).returncode == -signal.SIGTERM
 
 
-def test_who_dies_is_named_and_nothing_else_is_said(site: Processes) -> None:
-    said = list[str]()
-    site._say = said.append
-    there(started(site, "raise SystemExit(3)")).wait()
-    site.watch()
-    assert said == ["one ended (3); it is started again."]
-
-
-def test_all_are_asked_to_stop_and_who_does_not_is_ended(
-    site: Processes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_that_ignore_sigterm_are_killed(site: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "GRACE", 0.3)
     gentle, stubborn = started(site, SLEEPS), started(site, STUBBORN)
     time.sleep(0.3)  # until it has begun to ignore what it is asked
@@ -167,7 +154,7 @@ def test_a_signal_ends_the_run(site: Processes) -> None:
     assert all(child.process is not None and child.process.poll() is not None for child in site.children)
 
 
-def test_whoever_started_it_is_gone() -> None:
+def test_a_child_notices_that_its_parent_is_gone() -> None:
     program = """
 import os, time
 from diminuendo.service.processes import end_with_parent
@@ -186,11 +173,3 @@ os.write(1, b"here ")
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=20)
     assert ran.stdout == b"here gone"
-
-
-def test_a_port_that_is_taken_is_said() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        with pytest.raises(InvalidInput, match=r"Cannot listen on 127\.0\.0\.1"):
-            listening("127.0.0.1", taken.getsockname()[1])

@@ -157,7 +157,7 @@ def test_private_contexts_say_no_chance() -> None:
 
 
 def test_who_has_no_such_menu_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="coins that the learner has to know"):
+    with pytest.raises(InvalidInput, match="randomness that the learner has to know"):
         public_menu(make("lazy-hedge", Setting(N_ITEMS, SLOTS, ROUNDS, "full")), 1)
     with pytest.raises(InvalidInput, match="no menu that could be handed out"):
         public_menu(make("fi-pure", Setting(N_ITEMS, SLOTS, ROUNDS, "full")), 1)

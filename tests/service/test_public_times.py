@@ -14,13 +14,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from diminuendo.service import dashboard
 from diminuendo.service.api import create_app
+from diminuendo.service.dashboard.views import Public
 from diminuendo.service.front import front
 from diminuendo.service.front.front import Front
 from diminuendo.service.front.placement import Placement as Shown
 from diminuendo.service.log import Log
-from diminuendo.service.public import Public
 from diminuendo.service.records import PlacementSpec
 from diminuendo.service.store import sql
 from diminuendo.service.store.sqlite import SqliteStore
@@ -33,12 +32,12 @@ from tests.service.world import ITEMS, KINDS, TICK, World, repeat_noise
 
 ALLOWANCE, TICKS, RETIRE = 8, 56, 34
 """Ticks that a trainer may take; that are played; and the one at which items retire."""
-EACH = ("", "/menu", "/releases")
+EACH = ("", "/menu", "/versions")
 HEARD = msgspec.structs.replace(KINDS["totals"], epsilon=4.0, response_count=0.4)
 PLACES: dict[str, dict[str, PlacementSpec]] = {
     **{kind: {"place": each} for kind, each in KINDS.items()},
     "response_count": {"place": HEARD},
-    "busy": {"place": msgspec.structs.replace(KINDS["greedy"], per_second=6.0, epsilon=1.0)},
+    "unavailable": {"place": msgspec.structs.replace(KINDS["greedy"], per_second=6.0, epsilon=1.0)},
     "two": {
         "place": msgspec.structs.replace(KINDS["totals"], epsilon=4.0, publish_interval=2 * TICK),
         "other": msgspec.structs.replace(KINDS["greedy"], epsilon=4.0, delta=0.0, learner="epoch-greedy"),
@@ -65,7 +64,7 @@ class Onlooker:
         lines = map(json.loads, self.log.getvalue().splitlines())
         result["log"] = str([{key: said for key, said in line.items() if key != "at"} for line in lines])
         public = Public(self.world.store)  # of somebody who looks for the first time
-        result["new"] = str([vars(view) for view in public.placements()]).replace(str(ITEMS), "")
+        result["new"] = str([vars(view) for view in public.state().placements]).replace(str(ITEMS), "")
         return {page: _without_keys(said) for page, said in result.items()}
 
     async def page(self, path: str) -> str:
@@ -77,7 +76,7 @@ class Onlooker:
         async def send(message: dict[str, Any]) -> None:
             body.append(message.get("body", b"%d" % message.get("status", 0)))
 
-        key = KEYS["operate"].encode()
+        key = KEYS["admin"].encode()
         headers = [(b"authorization", b"Bearer " + key), (b"cookie", b'diminuendo-key="' + key + b'"')]
         scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "root_path": ""}
         await self.app(scope | {"headers": headers, "scheme": "http", "server": ("here", 80)}, receive, send)
@@ -123,7 +122,6 @@ def seen(
         """Here somebody else says when it looks."""
 
     patch.setattr(Front, "_again", never)
-    patch.setattr(dashboard._Pages, "_ask", lambda self, view: None)  # plans have a process of their own
     asyncio.run(work())
     assert not trainer.failures
     assert not any(each.missed_deadlines for each in trainer.placements.values())
@@ -162,7 +160,7 @@ def test_nobody_sees_how_much_of_its_allowance_a_release_took(
     assert apart(*views) == ""
     last = views[0][-1]
     assert not [page for page, text in last.items() if text.startswith("404")]
-    assert json.loads(last["/v1/placements/place/releases"].removeprefix("200"))["releases"][2:]
+    assert json.loads(last["/v1/placements/place/versions"].removeprefix("200"))["versions"][2:]
     assert json.loads(last["/v1/populations/users/ledger"].removeprefix("200"))["lines"][3:]
 
 
@@ -222,7 +220,7 @@ FAULTS: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (id_blocks_are_gone_with_what_was_published, "totals"),
     (front_ends_tell_of_menus_to_come, "totals"),
     (id_blocks_go_on_until_the_trainer_knows, "totals"),
-    (rounds_are_allowed_at_once, "busy"),
+    (rounds_are_allowed_at_once, "unavailable"),
     (one_placement_after_the_other, "two"),
 ]
 

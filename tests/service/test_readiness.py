@@ -63,7 +63,7 @@ async def until_ready(site: Site) -> None:
 
 async def store_away(site: Site) -> float:
     """The metric."""
-    page = (await site.ask("GET", "/metrics", key="operate")).body.decode()
+    page = (await site.ask("GET", "/metrics", key="admin")).body.decode()
     (line,) = [each for each in page.splitlines() if each.startswith("diminuendo_store_away{")]
     return float(line.split()[-1])
 
@@ -79,34 +79,22 @@ def test_before_the_first_look_nothing_is_refused_for_good(
     async def work() -> None:
         token = site.app.front.serving._tokens.seal(Shown(1, 5, 1, True, (0, 1)))
         for place in ("shop", "none"):
-            assert (await site.ask("POST", f"/v1/placements/{place}/decisions", {})).problem == "busy"
-        assert (await site.answer(token, click=0)).problem == "busy"
-        assert (await site.ask("POST", "/v1/answers", [{"token": token, "click": 0}])).problem == "busy"
+            assert (await site.ask("POST", f"/v1/placements/{place}/decisions", {})).problem == "unavailable"
+        assert (await site.answer(token, click=0)).problem == "unavailable"
+        assert (
+            await site.ask("POST", "/v1/feedback", [{"token": token, "click": 0}])
+        ).problem == "unavailable"
         for path in ("/metrics", "/v1/placements/shop/menu", "/v1/openapi.json", "/", "/nothing"):
-            assert (await site.ask("GET", path, key="operate")).problem == "busy"
+            assert (await site.ask("GET", path, key="admin")).problem == "unavailable"
         ready = await site.ask("GET", "/readyz", key=None)
-        assert (ready.problem, ready.json["why"]) == ("busy", FULL)
-        well = await site.ask("GET", "/healthz", key=None)
-        assert (well.status, well.json["well"], well.json["why"]) == (200, False, FULL)
+        assert (ready.problem, ready.json["why"]) == ("unavailable", FULL)
+        health = await site.ask("GET", "/healthz", key=None)
+        assert (health.status, health.json["healthy"], health.json["why"]) == (200, False, FULL)
         broken.undo()
         await site.app.front.look()
         await until_ready(site)
         assert (await site.answer(token, click=0)).status == 202
         assert (await site.ask("POST", "/v1/placements/none/decisions", {})).problem == "placement"
-
-    site.run(work)
-
-
-def test_a_row_of_a_placement_that_is_not_known_yet_comes_again_and_others_are_stored(tmp_path: Path) -> None:
-    site = Site(tmp_path, shop=spec("click"))
-    site.publish("shop", block(0, 90))
-
-    async def work() -> None:
-        shown = await site.decide("shop")
-        remote_rounds = site.app.front.serving._tokens.seal(Shown(9, 5, 1, True, (0, 1)))
-        rows = [{"token": each, "click": 0} for each in (remote_rounds, shown["token"])]
-        assert (await site.ask("POST", "/v1/answers", rows)).problem == "busy"
-        assert list(site.kept("shop")) == [0]
 
     site.run(work)
 
@@ -121,21 +109,21 @@ def test_a_disk_without_room_is_said_once_and_over_once_there_is_some(tmp_path: 
         token = (await site.decide("shop"))["token"]
         assert await store_away(site) == 0
         with no_room(tmp_path / "site.db-wal"):
-            assert (await site.answer(token, click=0)).problem == "busy"
+            assert (await site.answer(token, click=0)).problem == "unavailable"
             for _ in range(3):
                 await front._probe()
             ready = await site.ask("GET", "/readyz", key=None)
-            assert (ready.problem, ready.json["why"]) == ("busy", FAILS)
-            well = (await site.ask("GET", "/healthz", key=None)).json
-            assert (well["well"], well["store"], well["why"]) == (False, False, FAILS)
+            assert (ready.problem, ready.json["why"]) == ("unavailable", FAILS)
+            health = (await site.ask("GET", "/healthz", key=None)).json
+            assert (health["healthy"], health["store_writable"], health["why"]) == (False, False, FAILS)
             assert await store_away(site) == 1
             await front.look()
-            assert (await site.ask("GET", "/readyz", key=None)).problem == "busy", (
+            assert (await site.ask("GET", "/readyz", key=None)).problem == "unavailable", (
                 "it can be read, and no more"
             )
         await front._probe()
-        well = (await site.ask("GET", "/readyz", key=None)).json
-        assert (well["well"], well["store"]) == (True, True)
+        health = (await site.ask("GET", "/readyz", key=None)).json
+        assert (health["healthy"], health["store_writable"]) == (True, True)
         assert await store_away(site) == 0
         assert (await site.answer(token, click=0)).status == 202
         assert lines(site.written, "started", "menu", "fault") == [
@@ -211,7 +199,7 @@ def test_what_else_fails_is_one_line_with_its_reason_and_answers_are_none(
         token, said = (await site.decide("shop"))["token"], lines(site.written)
         with monkeypatch.context() as broken:
             broken.setattr(site.store, "put", away)
-            assert (await site.answer(token, click=0)).problem == "busy"
+            assert (await site.answer(token, click=0)).problem == "unavailable"
             assert lines(site.written) == said
             broken.setattr(site.store, "reserve_ids", away)
             place = front.by_name["shop"]
@@ -224,7 +212,7 @@ def test_what_else_fails_is_one_line_with_its_reason_and_answers_are_none(
             broken.setattr(site.store, "put", hostile)
             logged = lines(site.written)
             for _ in range(3):
-                assert (await site.answer(token, click=0)).problem == "busy"
+                assert (await site.answer(token, click=0)).problem == "unavailable"
             assert lines(site.written) == logged, "the log does not tell that somebody answered"
             await front._probe()
         result = lines(site.written)[len(said) :]

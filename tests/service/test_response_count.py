@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diminuendo.errors import InvalidInput
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.sources import SeededSource
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.service.prepare import check_affordable
+from diminuendo.service.apply import budget_errors
 from diminuendo.service.records import NoisyCount, PopulationSpec
 from diminuendo.service.trainer.response_count import TIMES, ResponseCount
 from tests.service.world import World, repeat_noise, spec
@@ -69,17 +68,11 @@ def test_who_does_not_say_how_many_come_has_batches_that_grow() -> None:
 
 def test_it_is_part_of_what_a_population_pays_for() -> None:
     population = PopulationSpec(4.0, 0.0)
-    check_affordable(
-        "users",
-        population,
-        {"place": spec("slate-totals", "bandit", epsilon=3.0, delta=0.0, response_count=0.2)},
-    )
-    with pytest.raises(InvalidInput, match="cannot pay for all its placements together"):
-        check_affordable(
-            "users",
-            population,
-            {"place": spec("slate-totals", "bandit", epsilon=3.5, delta=0.0, response_count=0.2)},
-        )
+    for epsilon, errors in ((3.0, []), (3.5, ["cannot pay for all its placements together"])):
+        place = spec("slate-totals", "bandit", epsilon=epsilon, delta=0.0, response_count=0.2)
+        result = list(budget_errors("users", population, {"place": place}))
+        assert len(result) == len(errors)
+        assert all(said in error for said, error in zip(errors, result, strict=True))
 
 
 def test_the_trainer_says_it_and_says_the_same_after_a_crash(

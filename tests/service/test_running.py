@@ -57,7 +57,7 @@ class Shop:
     def ask(self, method: str, path: str, body: Any = None) -> Reply:
         """One request: as whoever serves where it is a post or for a menu, else as the operator."""
         serves = method == "POST" or path.endswith("/menu")
-        key = self._running.key if serves else self._running.operator
+        key = self._running.key if serves else self._running.admin_key
         head = {
             "Authorization": f"Bearer {key}",
             "Content-Type": "application/json",
@@ -81,7 +81,7 @@ class Shop:
 
     def answer(self, token: str, **said: Any) -> Reply:
         """One answer."""
-        return self.ask("POST", "/v1/answers", {"token": token, **said})
+        return self.ask("POST", "/v1/feedback", {"token": token, **said})
 
 
 def limit(processes: Processes, size: int) -> None:
@@ -122,7 +122,7 @@ def test_a_disk_that_is_full(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
         def visit() -> tuple[Reply, bool]:
             """The reply to her answer, and whether she had a round."""
             token = shop.decide()["token"]
-            reply, told = shop.answer(token, wants=["1"]), tokens.open(token)
+            reply, told = shop.answer(token, ratings=["1"]), tokens.open(token)
             if reply.status == 202 and told.counts:
                 acknowledged.add(told.round)
             return reply, told.counts
@@ -139,7 +139,7 @@ def test_a_disk_that_is_full(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
         ready = shop.ask("GET", "/readyz")
         why = reasons.SQLITE["SQLITE_IOERR"]
         assert (ready.status, json.loads(ready.body)["why"]) == (503, why)
-        assert json.loads(shop.ask("GET", "/healthz").body)["well"] is False
+        assert json.loads(shop.ask("GET", "/healthz").body)["healthy"] is False
         limit(processes, resource.RLIM_INFINITY)
         until(lambda: visit()[1])
         until(lambda: shop.ask("GET", "/readyz").status == 200)
@@ -160,7 +160,7 @@ def test_a_disk_that_is_full(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
 USER_ID, UNKNOWN, RARE, WEIGHT = "Zebedee Planted", "planted-unknown", "planted-rare", 0.7351923461
 
 PAGES = (
-    "/metrics", "/healthz", "/v1/placements", "/v1/placements/home/menu", "/v1/placements/home/releases",
+    "/metrics", "/healthz", "/v1/placements", "/v1/placements/home/menu", "/v1/placements/home/versions",
     "/v1/populations/everybody/ledger", "/v1/openapi.json", "/", "/placements/home", "/populations",
     "/populations/everybody",
 )  # fmt: skip
@@ -177,22 +177,22 @@ def test_what_is_planted_is_found_nowhere(tmp_path: Path, capfd: pytest.CaptureF
         ending.callback(shop.close)
         hers = [shop.decide(user_id=USER_ID)["token"] for _ in range(2)]  # the second is over quota
         others = shop.decide(count=20)["decisions"]
-        replies = [shop.answer(token, wants={RARE: WEIGHT}) for token in (hers[0], hers[0], hers[1])]
-        replies += [shop.answer(each["token"], wants=names[:2]) for each in others[:10]]
+        replies = [shop.answer(token, ratings={RARE: WEIGHT}) for token in (hers[0], hers[0], hers[1])]
+        replies += [shop.answer(each["token"], ratings=names[:2]) for each in others[:10]]
         raw = _files(tmp_path)  # hers is in them now, and later is not
         for said in ({UNKNOWN: WEIGHT}, {RARE: 1 + WEIGHT}, [UNKNOWN], UNKNOWN):
-            refused = shop.answer(hers[0], wants=said)
+            refused = shop.answer(hers[0], ratings=said)
             assert refused.status == 422
             seen.append(repr(refused).encode())
-        seen.append(repr(shop.answer(UNKNOWN, wants={RARE: WEIGHT})).encode())
+        seen.append(repr(shop.answer(UNKNOWN, ratings={RARE: WEIGHT})).encode())
         begun = time.monotonic()
         while len(store.menus(1)) < 4 or time.monotonic() < begun + 5:  # hers is in what was published
             rows = [
-                {"token": each["token"], "wants": names[:2]} for each in shop.decide(count=50)["decisions"]
+                {"token": each["token"], "ratings": names[:2]} for each in shop.decide(count=50)["decisions"]
             ]
-            assert shop.ask("POST", "/v1/answers", rows).status == 202
+            assert shop.ask("POST", "/v1/feedback", rows).status == 202
             time.sleep(0.1)
-        replies.append(shop.answer(others[-1]["token"], wants={RARE: WEIGHT}))  # too late
+        replies.append(shop.answer(others[-1]["token"], ratings={RARE: WEIGHT}))  # too late
         assert replies == replies[:1] * len(replies), "whether it was first, second, late or too much"
         assert (replies[0].status, replies[0].body) == (202, b"")
         seen.append(
@@ -245,7 +245,7 @@ def test_a_file_that_is_replaced_under_a_running_site(tmp_path: Path) -> None:
                 shop = Shop(running)
                 try:
                     token = shop.decide()["token"]
-                    status, number = shop.answer(token, wants=["1"]).status, tokens.open(token).round
+                    status, number = shop.answer(token, ratings=["1"]).status, tokens.open(token).round
                 except (OSError, HTTPException):  # a front end that is not there
                     continue
                 finally:

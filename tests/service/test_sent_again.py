@@ -49,7 +49,7 @@ def deadline(site: Site, number: int) -> float:
 
 
 def told_until(told: Any) -> float:
-    return datetime.fromisoformat(told["answer_before"]).timestamp()
+    return datetime.fromisoformat(told["expires_at"]).timestamp()
 
 
 def test_a_decision_that_is_sent_again_has_the_deadline_of_its_round(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_decision_that_is_sent_again_has_the_deadline_of_its_round(tmp_path: P
         await asyncio.sleep(ID_BLOCK_LASTS + 0.2)  # its ID block is over, and the next one ends later
         again = await ask(site, "k")
         assert shown(site, again) == shown(site, first)
-        assert again["answer_before"] == first["answer_before"]
+        assert again["expires_at"] == first["expires_at"]
         until = deadline(site, shown(site, first).round)
         assert until - 0.001 <= told_until(first) <= until
 

@@ -1,4 +1,4 @@
-"""A site's file: read as a whole, and everything that is wrong with it said at once."""
+"""A site's file and keys; `check` and `apply`: everything that is wrong is named at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from diminuendo.errors import InvalidInput
 from diminuendo.service import keys
-from diminuendo.service.prepare import prepared
+from diminuendo.service.apply import apply_site, check_site
 from diminuendo.service.records import PlacementSpec, PopulationSpec
 from diminuendo.service.site import _Top, read_site, seconds
 from diminuendo.service.store import open_store
@@ -22,7 +22,7 @@ GOOD = f"""
 listen = "127.0.0.1:0"
 front_ends = 2
 [access]
-serve = ["{hashlib.sha256(b"a key").hexdigest()}"]
+client = ["{hashlib.sha256(b"a key").hexdigest()}"]
 [populations.visitors]
 epsilon = 1.0
 [placements.home]
@@ -49,7 +49,7 @@ def test_a_site_is_read(tmp_path: Path) -> None:
     assert (site.host, site.port, site.front_ends) == ("127.0.0.1", 0, 2)
     assert site.store == str(tmp_path / "site.db")
     assert site.keys == tmp_path / "keys"
-    assert site.access == {"serve": (hashlib.sha256(b"a key").digest(),)}
+    assert site.access == {"client": (hashlib.sha256(b"a key").digest(),)}
     assert home.items == ("up", "alien", "heat")
     assert (home.deadline, home.pinned, home.caps) == (60.0, {0: "up"}, ((("up", "alien"), 1),))
     assert site.populations["visitors"].epsilon == 1.0
@@ -66,14 +66,14 @@ def test_a_site_is_read(tmp_path: Path) -> None:
         ("front_ends = 2", 'machine = "a b"', "machine: up to 60"),
         ("front_ends = 2", 'trainer_keys = "drawer"', "trainer_keys"),
         ("front_ends = 2", "front_end = 2", "front_end"),
-        ("[access]\nserve", "[access]\nreign", "access: roles are serve, operate, audit; got 'reign'"),
-        ('serve = ["', 'serve = ["ff', "access.serve: expected the SHA-256 of a key"),
+        ("[access]\nclient", "[access]\nreign", "access: roles are client, admin, auditor; got 'reign'"),
+        ('client = ["', 'client = ["ff', "access.client: expected the SHA-256 of a key"),
         ("epsilon = 1.0", "epsilon = 0.0", "populations.visitors: epsilon: more than 0"),
         ("epsilon = 1.0", 'epsilon = "one"', "populations.visitors: epsilon: Expected `float`, got `str`"),
         ("[placements.home]", '[placements."HO ME"]', "names are up to 40 small letters"),
         ('population = "visitors"', 'population = "all"', "there is no population 'all'; there are: visitors"),
         ('items = "items.txt"', 'items = "none.txt"', "cannot read"),
-        ('items = "items.txt"', 'items = ["up", "alien", "up"]', "items: a name stands there twice"),
+        ('items = "items.txt"', 'items = ["up", "alien", "up"]', "items: a name is there twice"),
         ("slots = 2", "slots = 4", "slots: from 1 to the number of items, 3; got 4"),
         ("users = 1_000", "users = 0", "users: at least 1"),
         ('deadline = "1 min"', 'deadline = "soon"', "deadline: Expected `float`, got `str`"),
@@ -115,18 +115,7 @@ def test_a_name_with_a_blank_around_it_is_refused_in_a_file_and_kept_in_a_list(t
 
 def test_durations() -> None:
     told = [30, 1.5, "30 s", "2min", "1.5 h", "1 d", "30", "s", None, True]
-    assert [seconds(each) for each in told] == [
-        30.0,
-        1.5,
-        30.0,
-        120.0,
-        5400.0,
-        86400.0,
-        None,
-        None,
-        None,
-        None,
-    ]
+    assert [seconds(each) for each in told] == [30.0, 1.5, 30.0, 120.0, 5400.0, 86400.0, *[None] * 4]
 
 
 def test_keys_are_made_once_and_for_the_owner_alone(tmp_path: Path) -> None:
@@ -159,14 +148,42 @@ def test_broken_keys_are_refused_without_being_repeated(tmp_path: Path, content:
         keys.read_keys(tmp_path)
 
 
+def test_check_writes_nothing_and_names_everything_that_is_wrong(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD)
+    new = list(check_site(read_site(path)))
+    assert [line.split(":")[0] for line in new] == ["New population visitors", "New placement home"]
+    assert {each.name for each in tmp_path.iterdir()} == {"items.txt", "site.toml"}
+    assert list(apply_site(read_site(path))) == new
+    with open_store(str(tmp_path / "site.db")) as store:
+        before = store.populations(), store.placements()
+    more = """[placements.large]
+population = "visitors"
+items = 9
+slots = 2
+feedback = "click"
+epsilon = 2.0
+"""
+    path = written(tmp_path, GOOD.replace("epsilon = 1.0", "epsilon = 1.5").replace("1 min", "2 min") + more)
+    with pytest.raises(InvalidInput) as error:
+        list(check_site(read_site(path)))
+    assert [
+        word in str(error.value)
+        for word in ("visitors was made", "home was made", "placements.large cannot be made")
+    ] == [True] * 3
+    with pytest.raises(InvalidInput, match="visitors was made with another epsilon"):
+        list(apply_site(read_site(path)))
+    with open_store(str(tmp_path / "site.db")) as store:
+        assert before == (store.populations(), store.placements())
+
+
 def test_keys_that_are_lost_are_not_made_again(tmp_path: Path) -> None:
-    """With another key everybody would be somebody new, and have all her visits again."""
+    """With another key every user would be new, with a quota of its own."""
     site = read_site(written(tmp_path, GOOD))
-    assert len(list(prepared(site))) == 2
-    assert list(prepared(site)) == []
+    assert len(list(apply_site(site))) == 2
+    assert list(apply_site(site)) == []
     shutil.rmtree(site.keys)
     with pytest.raises(InvalidInput, match="Restore the folder"):
-        list(prepared(site))
+        list(apply_site(site))
     assert not site.keys.exists()
 
 
@@ -174,18 +191,18 @@ def test_a_master_key_is_made_once_and_never_where_another_is_needed(tmp_path: P
     site = read_site(written(tmp_path, f'trainer_keys = "store"\n{GOOD}'))
     assert (site.trainer_keys, site.trainers, site.machine) == ("store", 1, socket.gethostname())
     master = site.keys / keys.TRAINER / "master.key"
-    list(prepared(site))
+    list(apply_site(site))
     first = master.read_bytes()
-    list(prepared(site))
+    list(apply_site(site))
     assert master.read_bytes() == first
     with open_store(site.store) as store:
         (row,) = store.placements()
         store.add_key(store.acquire_leadership(row.population, "trainer"), row.number, 1, b"encrypted")
     master.unlink()
     with pytest.raises(InvalidInput, match="copy it from the machine of another trainer"):
-        list(prepared(site))
+        list(apply_site(site))
     assert not master.exists()
-    list(prepared(replace(site, trainers=0)))  # who only serves has none
+    list(apply_site(replace(site, trainers=0)))  # a machine that only serves has none
     assert not master.exists()
 
 

@@ -184,16 +184,6 @@ def test_a_clock_that_is_set_back_goes_on_from_where_it_was(path: Path) -> None:
         assert [row.at for row in again.answers(1, 0, 9)] == [1015.0, 1016.0]
 
 
-def test_an_operators_request_is_forgotten_after_a_day(path: Path) -> None:
-    wall = Wall()
-    with SqliteStore(path, wall) as store:
-        store.remember_request("k", b"first", b"1")
-        wall.at += 86_399
-        assert store.remember_request("k", b"second", b"2") == (b"first", b"1")
-        wall.at += 2
-        assert store.remember_request("k", b"second", b"2") == (b"second", b"2")
-
-
 def test_a_full_disk_loses_nothing_and_says_nothing(path: Path) -> None:
     with SqliteStore(path) as store:
         fencing_token = begun(store)

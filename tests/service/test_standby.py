@@ -145,7 +145,7 @@ def refuses(site: Playing, notes: str, capfd: pytest.CaptureFixture[str]) -> Non
     if notes == "kept":
         assert "The store is older than what" in said
         assert "Put the newest one back; or begin new populations" in said
-        command = [sys.executable, "-m", "diminuendo", "serve", str(home / "site.toml"), "--check"]
+        command = [sys.executable, "-m", "diminuendo", "apply", str(home / "site.toml")]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode
         assert "The store is older than what" in " ".join(done.stderr.split())

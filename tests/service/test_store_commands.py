@@ -48,6 +48,18 @@ def test_only_to_postgresql(words: tuple[str, ...]) -> None:
     assert "postgresql://" in str(said.exception)
 
 
+def test_check_makes_no_tables(tmp_path: Path, postgres_server: Server) -> None:
+    database = postgres_server.database()
+    site = tmp_path / "site.toml"
+    site.write_text(f'store = "{postgres_server.address(database)}"\n[populations.guests]\n')
+    schemas = "SELECT count(*) FROM pg_namespace WHERE nspname = 'diminuendo'"
+    for command, many in (("check", 0), ("apply", 1), ("check", 1)):
+        said = typed(command, str(site))
+        assert said.exit_code == 0, said.output
+        assert ("New population guests" in said.output) == (many == 0 or command == "apply")
+        assert postgres_server.sql(database, schemas) == [(many,)]
+
+
 def test_another_store_is_told_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Arguments are seen by everybody on a machine; the site's processes read it there."""
     monkeypatch.setenv(STORE, "")

@@ -12,7 +12,7 @@ import pytest
 
 from diminuendo.errors import LedgerDamaged
 from diminuendo.learners.base.learner import Learner
-from diminuendo.service.accounts import Account
+from diminuendo.service.dashboard.accounts import Account
 from diminuendo.service.records import PublicMenu, Report, Said, Shown
 from diminuendo.service.store import STORED_WITHIN, AnswerRow, rolled_back
 from diminuendo.service.trainer.answers import AnswerReader

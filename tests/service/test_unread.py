@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from diminuendo.service.apply import apply_site
+from diminuendo.service.dashboard.views import Public
 from diminuendo.service.front import placement
 from diminuendo.service.keys import make_keys
-from diminuendo.service.prepare import prepared
-from diminuendo.service.public import Public
 from diminuendo.service.records import PublicMenu, Report
 from diminuendo.service.site import read_site
 from diminuendo.service.store import IdBlockRow
@@ -47,29 +47,28 @@ def test_spec_of_a_placement(written: bytes, tmp_path: Path) -> None:
         assert (await site.ask("GET", "/readyz", key=None)).status == 200
         assert (await site.ask("POST", "/v1/placements/other/decisions", {})).problem == "placement"
         public = Public(site.store)
-        assert [view.row.name for view in public.placements()] == ["shop"]
-        assert public.placement("other") is None
-        assert public.health()
+        assert [view.row.name for view in public.state().placements] == ["shop"]
+        assert public.state("other").placements == []
+        assert public.state().health
         assert site.written.getvalue().count("fault") == 1, "said once"
 
     site.run(work)
     (tmp_path / "site.toml").write_text("trainers = 0\n[populations.guests]\n")
     make_keys(tmp_path / "keys")
-    assert any("guests" in line for line in prepared(read_site(tmp_path / "site.toml")))
+    assert any("guests" in line for line in apply_site(read_site(tmp_path / "site.toml")))
 
 
 @pytest.mark.parametrize("written", UNREAD)
 def test_what_an_operator_wrote_down(written: bytes, tmp_path: Path) -> None:
     site = Site(tmp_path, shop=spec("click"))
-    site.store.add_event(1, "items", written, "operate")
+    site.store.add_event(1, "items", written, "admin")
 
     async def work() -> None:
-        assert (await site.ask("GET", "/v1/placements/shop", key="operate")).json["gone"] == []
+        assert (await site.ask("GET", "/v1/placements/shop", key="admin")).json["retired"] == []
         retire = {"retire": ["plum"]}
-        assert (await site.ask("POST", "/v1/placements/shop/items", retire, key="operate")).status == 202
-        assert (await site.ask("GET", "/v1/placements/shop", key="operate")).json["gone"] == ["plum"]
-        view = Public(site.store).placement("shop")
-        assert view is not None
+        assert (await site.ask("POST", "/v1/placements/shop/items", retire, key="admin")).status == 202
+        assert (await site.ask("GET", "/v1/placements/shop", key="admin")).json["retired"] == ["plum"]
+        (view,) = Public(site.store).state("shop").placements
         assert view.retired == {"plum"}
 
     site.run(work)
@@ -80,7 +79,7 @@ def test_a_trainer_goes_on_after_an_event_and_a_report(written: bytes, tmp_path:
     world = World(tmp_path, place=KINDS["totals"])
     trainer = world.trainer()
     world.play(10, trainer.step)
-    world.store.add_event(1, "items", written, "operate")
+    world.store.add_event(1, "items", written, "admin")
     changed(tmp_path / "store.db", "UPDATE id_blocks SET report = ?, reported_at = at", written)
     version = world.menu().version
     world.play(30, trainer.step)

@@ -42,8 +42,8 @@ def test_what_users_say_is_learned(tmp_path: Path) -> None:
             rows: list[dict[str, Any]] = []
             for each in body["decisions"]:
                 shown.append(bool(set(each["slate"]) & set(ITEMS[-2:])))
-                rows.append({"token": each["token"], "wants": ITEMS[-2:]})
-            assert (await site.ask("POST", "/v1/answers", rows)).status == 202
+                rows.append({"token": each["token"], "ratings": ITEMS[-2:]})
+            assert (await site.ask("POST", "/v1/feedback", rows)).status == 202
             await asyncio.sleep(0.06)
         assert place.rounds.id_blocks > 5
         assert place.fallbacks < 2000

@@ -169,7 +169,7 @@ class Side:
         if self.spec.feedback == "click":
             there = [slot for slot, item in enumerate(shown.slate) if item >= 0]
             return Said(shown, click=None if share < 0.2 else there[int(share * 0.999 * len(there))])
-        return Said(shown, wants={int(share * 7.99): 1.0, (int(share * 7.99) + 3) % 8: share})
+        return Said(shown, ratings={int(share * 7.99): 1.0, (int(share * 7.99) + 3) % 8: share})
 
     def bytes_of(self, what: str, shown: Shown) -> bytes:
         """Sealed, and whatever she likes."""
@@ -190,11 +190,11 @@ class Side:
                 plain = plain[: len(plain) // 2]
             case "huge":
                 plain = msgspec.msgpack.encode(
-                    Said(shown, wants=dict.fromkeys(range(50_000), 1.0), reward=1e300)
+                    Said(shown, ratings=dict.fromkeys(range(50_000), 1.0), reward=1e300)
                 )
             case "wrong field":
                 wrong = (
-                    Said(shown, wants={0: 1.0}) if self.spec.feedback != "full" else Said(shown, reward=1.0)
+                    Said(shown, ratings={0: 1.0}) if self.spec.feedback != "full" else Said(shown, reward=1.0)
                 )
                 plain = msgspec.msgpack.encode(wrong)
             case "null":
@@ -227,7 +227,7 @@ class Side:
         """All that anybody may see; of the database, all columns that are not encrypted and not inside the wall."""
         rows, result = self.stores[0]._file.rows, dict[str, Any]()
         tables = (
-            "trainers", "heartbeats", "populations", "placements", "counters", "events", "requests",
+            "trainers", "heartbeats", "populations", "placements", "counters", "events",
             "id_blocks", "ledger",
             "releases",
         )  # fmt: skip

@@ -133,7 +133,7 @@ class Users:
         with self._lock:
             for each in response_rate:
                 if kept:
-                    sure = now <= datetime.fromisoformat(each["answer_before"]).timestamp()
+                    sure = now <= datetime.fromisoformat(each["expires_at"]).timestamp()
                     self.told.acknowledged.append((each["token"], sure))
                 else:
                     self.told.unknown.append(each["token"])

@@ -226,7 +226,7 @@ class Front:
             click = TASTES.click(shown.round % USERS, tuple(slate))
             return Said(shown, click=None if click is None else shown.slate.index(slate[click]))
         row = TASTES.matrices[0][[shown.round % USERS]]
-        return Said(shown, wants=dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)))
+        return Said(shown, ratings=dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)))
 
 
 def chosen(menu: PublicMenu, number: int, kind: int, rng: np.random.Generator) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ def main() -> None:
             from diminuendo.cli.app import app
             from diminuendo.cli.screen import errors, say_plainly, sentence
     except MissingExtra as error:
-        if sys.argv[1:2] in (["serve"], ["move"], ["roles"]):
+        if sys.argv[1:2] in (["check"], ["apply"], ["serve"], ["move"], ["roles"]):
             return _without_typer(*sys.argv[1:])
         print(f"error {error}", file=sys.stderr)
         sys.exit(2)
@@ -45,10 +45,12 @@ def main() -> None:
 def _without_typer(name: str, *words: str) -> None:
     """The commands of a server, which needs no others."""
     from diminuendo.cli.options import run
-    from diminuendo.cli.serve import serve_command
+    from diminuendo.cli.serve import apply_command, check_command, serve_command
     from diminuendo.cli.store import move_command, roles_command
 
     commands: dict[str, Callable[..., None]] = {
+        "check": check_command,
+        "apply": apply_command,
         "serve": serve_command,
         "move": move_command,
         "roles": roles_command,

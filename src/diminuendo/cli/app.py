@@ -12,7 +12,7 @@ from diminuendo.cli.learners import learners_command
 from diminuendo.cli.ledger import ledger_command
 from diminuendo.cli.options import for_typer
 from diminuendo.cli.plan import plan_command
-from diminuendo.cli.serve import serve_command
+from diminuendo.cli.serve import apply_command, check_command, serve_command
 from diminuendo.cli.simulate import demo, simulate_command, streams_command
 from diminuendo.cli.store import move_command, roles_command
 
@@ -41,6 +41,8 @@ def _before_commands(
 
 app.command()(demo)
 app.command("simulate")(simulate_command)
+app.command("check")(for_typer(check_command))
+app.command("apply")(for_typer(apply_command))
 app.command("serve")(for_typer(serve_command))
 app.command("move")(for_typer(move_command))
 app.command("roles")(for_typer(roles_command))

@@ -1,14 +1,48 @@
-"""The command `serve`: runs private learners behind HTTP, for a site of one's own or as a demo. It needs no typer."""
+"""The commands `check`, `apply` and `serve` of a site. They need no typer."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from diminuendo._extras import extra
 from diminuendo.cli.options import Argument, Option
 from diminuendo.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from diminuendo.service.site import Site
+
+StoreOption = Annotated[
+    str | None, Option("Another store than the site's: a file, or postgresql://host/database.")
+]
+
+
+def check_command(
+    site: Annotated[Path, Argument("A site's file, such as site.toml.")],
+    store: StoreOption = None,
+) -> None:
+    """Check a site against its store, and say what `apply` would add. Writes nothing."""
+    with extra("serve"):
+        from diminuendo.service.apply import check_site
+
+    for line in check_site(_read(site, store)):
+        print(line)
+
+
+def apply_command(
+    site: Annotated[Path, Argument("A site's file, such as site.toml.")],
+    store: StoreOption = None,
+    adopt: Annotated[
+        bool, Option("Adopt a store restored from a copy: close its populations, begin new ones.")
+    ] = False,
+) -> None:
+    """Write a site's new populations and placements into its store; processes that run pick them up."""
+    with extra("serve"):
+        from diminuendo.service.apply import apply_site
+
+    for line in apply_site(_read(site, store), adopt):
+        print(line)
 
 
 def serve_command(
@@ -16,15 +50,9 @@ def serve_command(
     demo: Annotated[bool, Option("Make a site, and let visitors play.")] = False,
     out: Annotated[Path, Option("With --demo: where its files are.")] = Path("out/service"),
     port: Annotated[int, Option("With --demo: where to listen; 0 for any.")] = 8080,
-    store: Annotated[
-        str | None, Option("Another store than the site's: a file, or postgresql://host/database.")
-    ] = None,
-    check: Annotated[bool, Option("Check the site, and start nothing.")] = False,
-    adopt: Annotated[
-        bool, Option("Adopt a store restored from a copy: close its populations, begin new ones.")
-    ] = False,
+    store: StoreOption = None,
     new_key: Annotated[
-        str | None, Option("Make a key for a role (serve, operate, audit), and its line.")
+        str | None, Option("Make an API key for a role (client, admin, auditor), and its line.")
     ] = None,
     new_token_key: Annotated[bool, Option("Encrypt tokens with a new key from the next start on.")] = False,
 ) -> None:
@@ -32,8 +60,7 @@ def serve_command(
     with extra("serve"):
         from diminuendo.service import keys
         from diminuendo.service.api.keys import ROLES
-        from diminuendo.service.site import STORE, read_site
-        from diminuendo.service.start import prepare, run_demo, run_site
+        from diminuendo.service.start import apply, run_demo, run_site
 
     if new_key is not None:
         if new_key not in ROLES:
@@ -47,12 +74,18 @@ def serve_command(
         return
     if site is None:
         raise InvalidInput("Name a site's file, as in `diminuendo serve site.toml`; or try `--demo`.")
-    if store is not None:  # the site's processes read it there; arguments are seen by everybody
-        os.environ[STORE] = store if ":" in store else str(Path(store).absolute())
-    result = read_site(site)
+    result = _read(site, store)
     if new_token_key:
         print(f"Tokens are encrypted with key {keys.rotate(result.keys)} from the next start on.")
         return
-    prepare(site, print, adopt)
-    if not check:
-        run_site(site, result, print)
+    apply(site, print)
+    run_site(site, result, print)
+
+
+def _read(path: Path, store: str | None) -> Site:
+    """The site, with another store where one is named."""
+    from diminuendo.service.site import STORE, read_site
+
+    if store is not None:  # for the site's processes too: their arguments could be read by other users
+        os.environ[STORE] = store if ":" in store else str(Path(store).absolute())
+    return read_site(path)

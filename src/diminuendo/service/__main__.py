@@ -1,4 +1,4 @@
-"""The processes of a site, one each: python -m diminuendo.service prepare | trainer | front."""
+"""The processes of a site, one each: python -m diminuendo.service apply | trainer | front."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from diminuendo.service.site import read_site
 from diminuendo.service.store import open_store
 from diminuendo.service.store.rolled_back import refuse_older
 
-GIVES_WAY = 5
-"""How nice the trainer is: where processors are few, whoever waits for a decision or an answer goes first."""
+NICE = 5
+"""The niceness of trainers: decisions and feedback have priority where processors are few."""
 
 
-def prepare(path: Path, adopting: bool) -> None:
-    """Make the site known to its store."""
-    from diminuendo.service.prepare import prepared
+def apply(path: Path) -> None:
+    """Write what is new in the site's file into its store."""
+    from diminuendo.service.apply import apply_site
 
-    for line in prepared(read_site(path), adopting):
+    for line in apply_site(read_site(path)):
         print(line)
 
 
 def trainer(path: Path, number: str) -> None:
-    """Train until somebody asks to stop, or the process that started this one is gone."""
+    """Train until a signal comes, or the parent process is gone."""
     from diminuendo.learners.base.engines import engine_called
     from diminuendo.service.trainer.trainer import Trainer
 
-    os.nice(GIVES_WAY)
+    os.nice(NICE)
     site, over = read_site(path), _over()
     with open_store(site.store) as store:
         Trainer(
@@ -47,15 +47,15 @@ def trainer(path: Path, number: str) -> None:
 
 
 def _over() -> Callable[[], bool]:
-    """Whether somebody asked to stop, or the process that started this one is gone. Nothing is cut off by that."""
-    stopped, orphaned = list[int](), end_with_parent()
+    """Whether a signal came, or the parent process is gone. It interrupts nothing."""
+    signals, orphaned = list[int](), end_with_parent()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.append(1))
-    return lambda: bool(stopped) or orphaned()
+        signal.signal(number, lambda *_: signals.append(1))
+    return lambda: bool(signals) or orphaned()
 
 
 def front(path: Path, handed: int, name: str) -> None:
-    """Serve on a socket that was handed down."""
+    """Serve on a socket that the parent process has opened."""
     import asyncio
     import socket
 
@@ -63,7 +63,6 @@ def front(path: Path, handed: int, name: str) -> None:
     import uvloop
 
     from diminuendo.service.api.app import ApiConfig, create_app
-    from diminuendo.service.api.bounded import Bounded
 
     site, over = read_site(path), _over()  # uvicorn raises signals once more when it is done
     keys = read_keys(site.keys)
@@ -79,9 +78,9 @@ def front(path: Path, handed: int, name: str) -> None:
 
     async def serve() -> None:
         settings = uvicorn.Config(
-            create_app(store, config), http=Bounded, access_log=False, log_config=None, lifespan="on",
+            create_app(store, config), http="httptools", access_log=False, log_config=None, lifespan="on",
             server_header=False, timeout_graceful_shutdown=5,
-            log_level="critical",  # what goes wrong is in our own log, without values
+            log_level="critical",  # errors are in our own log, without values
         )  # fmt: skip
         server = uvicorn.Server(settings)
         watching = asyncio.create_task(end_with(server))
@@ -89,7 +88,7 @@ def front(path: Path, handed: int, name: str) -> None:
         watching.cancel()
 
     with open_store(site.front_store) as store:
-        with suppress(OSError, StoreUnavailable):  # where it may not read the notes, or the store is away
+        with suppress(OSError, StoreUnavailable):  # it may not read the marks, or the store is away
             refuse_older(store, site.keys / TRAINER)
         uvloop.run(serve())
 
@@ -98,8 +97,8 @@ def main(words: list[str]) -> None:
     """One process, by its name."""
     try:
         match words:
-            case ["prepare", path, *more] if more in ([], ["adopt"]):
-                prepare(Path(path), bool(more))
+            case ["apply", path]:
+                apply(Path(path))
             case ["trainer", path, number]:
                 trainer(Path(path), number)
             case ["front", path, handed, name]:

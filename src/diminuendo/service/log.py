@@ -1,4 +1,4 @@
-"""The log: JSON lines of public facts, from closed lists. Nothing that a user said gets in, nor an error's text."""
+"""The log: JSON lines with fields and values from closed lists. Neither feedback nor texts of errors get in."""
 
 from __future__ import annotations
 
@@ -28,97 +28,94 @@ Happened = Literal[
     "rolled back",
     "closed",
 ]
-SPEC = frozenset(
+FIELDS = frozenset(
     {
         *("front", "trainer", "placement", "population", "version", "did"),
         *("state", "trace", "error", "where", "why"),
     }
 )
-"""What a line may say; all of it public. `why` is one of `reasons.REASONS`."""
+"""The fields of a line; all public. `why` is one of `reasons.REASONS`."""
 AGAIN = 60.0
-"""Seconds after which what still goes wrong is logged again."""
+"""Seconds after which a continuing failure is logged again."""
 ROOT = Path(__file__).parents[1]
 
 
 class Log:
-    """Writes lines, and nothing that is not on the lists above."""
+    """Writes lines with what the lists above allow."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out
-        self._said: dict[tuple[str, ...], float] = {}  # when a fault was last logged by `seldom`
+        self._logged: dict[tuple[str, ...], float] = {}  # when a fault was last logged by `seldom`
         self._lock = threading.Lock()
 
-    def say(self, happened: Happened, **spec: str | int) -> None:
+    def say(self, happened: Happened, **fields: str | int) -> None:
         """One line."""
-        assert spec.keys() <= SPEC, "the log has a closed list of facts"
-        assert spec.get("why", reasons.UNLISTED) in reasons.REASONS, "the log has a closed list of reasons"
-        line = msgspec.json.encode({"at": round(time.time(), 3), "happened": happened, **spec}).decode()
-        with suppress(OSError):  # the log may be on the disk that is full; nothing stops for that
+        assert fields.keys() <= FIELDS, "the log has a closed list of fields"
+        assert fields.get("why", reasons.UNLISTED) in reasons.REASONS, "the log has a closed list of reasons"
+        line = msgspec.json.encode({"at": round(time.time(), 3), "happened": happened, **fields}).decode()
+        with suppress(OSError):  # the log may be on the full disk; nothing stops for that
             print(line, file=self._out or sys.stderr, flush=True)
 
-    def fault(self, error: BaseException, trace: str = "", **spec: str) -> None:
-        """Something of ours that went wrong: which kind of error, and in which line of our code; not what it says.
-        Where the store is not available, also why."""
+    def fault(self, error: BaseException, trace: str = "", **fields: str) -> None:
+        """An internal error: its type and the line of our code, not its text. If the store is unavailable, also why."""
         if isinstance(error, StoreUnavailable):
-            spec["why"] = why(error)
-        self.say("fault", trace=trace, error=type(error).__name__, where=_where(error), **spec)
+            fields["why"] = why(error)
+        self.say("fault", trace=trace, error=type(error).__name__, where=_where(error), **fields)
 
-    def seldom(self, error: BaseException, **spec: str) -> None:
-        """The same, for what may go wrong again at once: one line a minute for each kind of error and line of code."""
+    def seldom(self, error: BaseException, **fields: str) -> None:
+        """The same for errors that repeat: one line a minute for each type of error and line of code."""
         which, now = (type(error).__name__, _where(error), why(error)), time.monotonic()
         with self._lock:
-            if now < self._said.get(which, -AGAIN) + AGAIN:
+            if now < self._logged.get(which, -AGAIN) + AGAIN:
                 return
-            self._said[which] = now
-        self.fault(error, **spec)
+            self._logged[which] = now
+        self.fault(error, **fields)
 
 
 class StoreWatch:
-    """Whether a process reaches its store, by what it asks of it. It is logged when that changes, with the reason; and
-    once a minute for as long as it does not.
+    """Whether a process reaches its store. Changes are logged with the reason, and failures again once a minute.
 
-    It is told of what happens at public times: were it told of answers that could not be stored, the log would say when
-    somebody answered.
+    Only operations at public times are reported to it: a failure to store feedback would reveal when a user responded.
     """
 
     def __init__(self, log: Log, **whose: str) -> None:
         self._log, self._whose, self._lock = log, whose, threading.Lock()
-        self._failed: dict[str, str] = {}  # what fails, and why
-        self._said: dict[str, float] = {}  # when each reason was last logged
+        self._failed: dict[str, str] = {}  # operations that fail, and why
+        self._logged: dict[str, float] = {}  # when each reason was last logged
 
     @property
     def why(self) -> str:
-        """The reason why the store is not reached; empty where it is."""
+        """Why the store is not reached; empty if it is."""
         return next(iter(list(self._failed.values())), "")
 
     def failed(self, what: str, error: BaseException) -> None:
-        """What was asked of the store, and how it failed."""
+        """An operation failed."""
         reason, now = why(error), time.monotonic()
         with self._lock:
             self._failed[what] = reason
-            new = now >= self._said.get(reason, -AGAIN) + AGAIN
+            new = now >= self._logged.get(reason, -AGAIN) + AGAIN
             if new:
-                self._said[reason] = now
+                self._logged[reason] = now
                 self._log.say("store away", why=reason, **self._whose)
         if not isinstance(error, StoreUnavailable):
             self._log.seldom(error, **self._whose)
 
     def well(self, what: str) -> None:
-        """What was asked of the store, and went well."""
+        """An operation succeeded."""
         with self._lock:
             if self._failed.pop(what, None) is not None and not self._failed:
-                self._said.clear()
+                self._logged.clear()
                 self._log.say("store back", **self._whose)
 
 
 def why(error: BaseException) -> str:
-    """Why the store is not available, as far as an error says it."""
+    """Why the store is unavailable, from the closed list."""
     result = error.why if isinstance(error, StoreUnavailable) else ""
     return result if result in reasons.REASONS else reasons.UNLISTED
 
 
 def _where(error: BaseException) -> str:
-    """In which line of our code it was."""
+    """The last line of our code in the traceback."""
     where, step = "", error.__traceback__
     while step is not None:
         path = Path(step.tb_frame.f_code.co_filename)

@@ -1,4 +1,4 @@
-"""From a learner's menu to the public menu that front ends choose by: the same slates to the same rounds.
+"""From a learner's menu to the public menu of front ends: the same slates in the same rounds.
 
 Of what a public menu says, only the order of rounds was drawn, with public coins, before it was published; and rounds
 are handed out once, whoever restarts. So the chance of a slate inside a lease is said also of blocks that were planned
@@ -26,7 +26,7 @@ from diminuendo.types import Items
 
 
 def public_menu(learner: Learner, version: int, **more: Any) -> PublicMenu:
-    """The learner's present menu; `more`: what else is said with it, such as the ledger's head."""
+    """The learner's menu; `more`: further fields, such as the ledger's head."""
     policy: Any = learner.policy
     menu = learner.menu
     if menu is None:
@@ -44,6 +44,7 @@ def public_menu(learner: Learner, version: int, **more: Any) -> PublicMenu:
         "end": menu.end,
         "lists": lists,
         "remembers_from": policy.remembers_from,
+        "guarantee": learner.guarantee.as_json() | {"learner": learner.name},
         "signal": "" if learner.health == NOT_AVAILABLE else learner.health.state,
     }
     match menu:
@@ -63,7 +64,7 @@ def public_menu(learner: Learner, version: int, **more: Any) -> PublicMenu:
             kind, fallback = {"kind": "random", "lists": lists or _all_items(menu)}, _any(policy)
             says &= isinstance(menu, RandomSlates)
         case _:
-            raise InvalidInput(f"Menus of kind {menu.kind!r} need coins that the learner has to know.")
+            raise InvalidInput(f"Menus of kind {menu.kind!r} need randomness that the learner has to know.")
     ranking = _row(result) if (result := getattr(menu, "ranking", None)) is not None else ()
     return PublicMenu(
         **sizes | kind | {"ranking": ranking, "fallback": _row(fallback), "propensities": says} | more
@@ -82,9 +83,9 @@ def _lists(lists: Lists) -> records.Lists:
     return records.Lists(*(_row(part) for part in lists))
 
 
-def _row(found: NDArray[Any]) -> tuple[int, ...]:
-    return tuple(np.asarray(found).tolist())
+def _row(values: NDArray[Any]) -> tuple[int, ...]:
+    return tuple(np.asarray(values).tolist())
 
 
-def _rows(found: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
-    return tuple(map(tuple, found.tolist()))
+def _rows(values: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
+    return tuple(map(tuple, values.tolist()))

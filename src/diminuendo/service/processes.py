@@ -1,7 +1,7 @@
-"""Processes of a site on one machine: front ends that share one socket, and trainers; who dies is started again.
+"""The supervisor of a site on one machine: front ends that share a socket, and trainers. It restarts what dies.
 
-Nothing private passes through here: each process opens store and keys by itself. To stop, front ends finish what they
-were asked, and trainers what they are about to publish; after a while they are ended, which loses nothing.
+Nothing private passes through here: each process opens store and keys by itself. To stop, front ends finish their
+requests, and trainers what they are about to publish; after a grace period they are killed, which loses nothing.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from pathlib import Path
 from diminuendo.errors import InvalidInput
 
 GRACE = 10.0
-"""Seconds for which processes may finish what they do."""
+"""Seconds for which processes may finish."""
 AGAIN = 1.0
-"""Seconds before one that died is started again, at first; doubled each time, up to `LONGEST`."""
+"""Seconds before the first restart; doubled each time, up to `LONGEST`."""
 LONGEST, DOUBLINGS = 60.0, 10
-"""Seconds before it is started again at most, and how often the time is doubled at most: 2 to the power of how often it
-died would be too large for a float some day."""
+"""Seconds before a restart at most, and how often the time is doubled at most: 2 ** deaths would overflow one day."""
 
 
 @dataclass
@@ -35,7 +34,7 @@ class Child:
     name: str
     command: list[str]
     handed: tuple[int, ...] = ()
-    """Sockets that it is given."""
+    """File descriptors that it inherits."""
     process: subprocess.Popen[bytes] | None = None
     deaths: int = 0
     not_before: float = 0.0
@@ -43,7 +42,7 @@ class Child:
 
 
 class Processes:
-    """Starts them, starts them again, and stops them."""
+    """Starts, restarts and stops them."""
 
     def __init__(
         self,
@@ -56,15 +55,15 @@ class Processes:
     ) -> None:
         self._say, self._stopping = say, False
         self.socket = listening(host, port) if front_ends else None
-        ask = [sys.executable, "-m", "diminuendo.service"]
+        run = [sys.executable, "-m", "diminuendo.service"]
         self.children = [
-            Child(f"trainer {number}", [*ask, "trainer", str(site), str(number)])
+            Child(f"trainer {number}", [*run, "trainer", str(site), str(number)])
             for number in range(trainers)
         ]
         if self.socket is not None:
             handed = str(self.socket.fileno())
             self.children += [
-                Child(f"front end {number}", [*ask, "front", str(site), handed, str(number)], (int(handed),))
+                Child(f"front end {number}", [*run, "front", str(site), handed, str(number)], (int(handed),))
                 for number in range(front_ends)
             ]
 
@@ -76,7 +75,7 @@ class Processes:
     def run(
         self, until: Callable[[], bool] = lambda: False, before_stop: Callable[[], None] = lambda: None
     ) -> None:
-        """Until somebody asks to stop, or `until` says so; then `before_stop`, while all processes still run."""
+        """Run until a signal comes or `until()` is true; then call `before_stop` while all processes still run."""
         before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             while not self._stopping and not until():
@@ -91,7 +90,7 @@ class Processes:
                 signal.signal(number, handler)
 
     def watch(self) -> None:
-        """Start whoever is not there. One that cannot be started takes no other along."""
+        """Start what does not run. One that cannot be started does not stop the others."""
         for child in self.children:
             if child.process is not None and (code := child.process.poll()) is not None:
                 child.process = None
@@ -106,22 +105,22 @@ class Processes:
                     self._died(child, f"cannot be started ({type(error).__name__})")
 
     def _died(self, child: Child, how: str) -> None:
-        """Start it again, later each time; what is said of it stops nobody."""
+        """Schedule its restart, later each time."""
         lasted = time.monotonic() - child.started
         child.deaths = 1 if lasted > LONGEST else child.deaths + 1
         wait = min(LONGEST, AGAIN * 2 ** min(child.deaths - 1, DOUBLINGS))
         child.not_before = time.monotonic() + wait
-        with suppress(OSError, ValueError):  # whoever read it has gone
-            self._say(f"{child.name} {how}; it is started again.")
+        with suppress(OSError, ValueError):  # nobody reads it any more
+            self._say(f"{child.name} {how}; restarting.")
 
     def stop(self) -> None:
         """Ask all of them to finish, and wait."""
-        there = [child.process for child in self.children if child.process is not None]
-        for process in there:
+        running = [child.process for child in self.children if child.process is not None]
+        for process in running:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
         until = time.monotonic() + GRACE
-        for process in there:
+        for process in running:
             try:
                 process.wait(max(0.0, until - time.monotonic()))
             except subprocess.TimeoutExpired:
@@ -135,7 +134,7 @@ class Processes:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that front ends share."""
+    """The socket that front ends share."""
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
     result = socket.socket(kind, socket.SOCK_STREAM)
     result.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -149,6 +148,6 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def end_with_parent() -> Callable[[], bool]:
-    """Whether the process that started this one is gone; then it ends too."""
+    """A question whether the parent process is gone; then this one ends too."""
     parent = os.getppid()
     return lambda: os.getppid() != parent

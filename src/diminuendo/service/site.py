@@ -1,16 +1,16 @@
-"""A site: all that an operator says before the service starts, in one file, checked as a whole.
+"""A site: the configuration of a service in one file, checked as a whole.
 
-    store = "site.db"                  # where everything is remembered; beside this file
-    keys = "keys"                      # a folder that only the service may read; made where there is none
+    store = "site.db"                  # the store, beside this file
+    keys = "keys"                      # a folder that only the service may read; created where there is none
     listen = "127.0.0.1:8080"
     front_ends = 2                     # processes of this machine that serve, and ...
     trainers = 1                       # ... that learn; several machines may share a store
 
-    [access]                           # SHA-256 of keys; `diminuendo serve --new-key operate` makes one
-    serve = ["..."]
-    operate = ["..."]
+    [access]                           # SHA-256 of keys; `diminuendo serve --new-key admin` makes one
+    client = ["..."]
+    admin = ["..."]
 
-    [populations.visitors]             # users who are protected together: one budget, one ledger
+    [populations.visitors]             # users who share a budget and a ledger
     epsilon = 1.0
 
     [placements.home]
@@ -18,10 +18,10 @@
     items = "items.txt"                # one name a line; or a list of names
     slots = 5
     feedback = "click"
-    users = 1_000_000                 # how many rounds it is made for
-    deadline = "60 s"                  # how long an answer counts
+    users = 1_000_000                 # how many users are expected
+    deadline = "60 s"                  # how long feedback counts
 
-Everything that is wrong with it is said at once, and nothing is started then.
+One error names everything that is wrong.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ from msgspec import Struct
 
 from diminuendo.errors import InvalidInput
 from diminuendo.service.api.keys import ROLES
-from diminuendo.service.api.unfit import unfit_placement, unfit_population
 from diminuendo.service.records import PlacementSpec, PopulationSpec
+from diminuendo.service.validation import placement_errors, population_errors
 
 STORE = "DIMINUENDO_STORE"
-"""In the environment: the address of a store that is used instead of the site's own."""
+"""The environment variable with the address of a store that replaces the site's own."""
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|d)\s*")
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,59}")
 ENGINES, CLUSTER = ("here", "threads", "ray"), "ray://"
-"""Where users may be kept, as `engine_called` reads it; written down once more, because learners take long to load."""
+"""Where users may be stored, as in `engine_called`; repeated here because learners take long to load."""
 DURATIONS = ("deadline", "publish_interval", "publish_delay")
 
 
 class _Top(Struct, forbid_unknown_fields=True):
-    """What stands outside of tables."""
+    """The file, before its tables are read."""
 
     store: str = "site.db"
     front_store: str = ""
@@ -74,7 +74,7 @@ class _Top(Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Site:
-    """A site that may be started."""
+    """A valid site."""
 
     store: str = field(repr=False)  # it may have a password in it
     """The store's address."""
@@ -87,29 +87,25 @@ class Site:
     trainers: int = 1
     """Processes of this machine that learn."""
     trainer_keys: Literal["folder", "store"] = "folder"
-    """Where secret halves of the trainer's keys lie."""
+    """Where the trainer's private keys are."""
     machine: str = "here"
-    """What this machine is called among those that share the store."""
+    """The name of this machine among those that share the store."""
     open_menus: bool = False
-    """Whether menus may be read without a key, as by browsers."""
+    """Whether menus can be read without a key, as browsers do."""
     access: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
     """By role, the hashes of its keys."""
     populations: dict[str, PopulationSpec] = field(default_factory=dict)
     placements: dict[str, PlacementSpec] = field(default_factory=dict)
     front_store: str = field(default="", repr=False)
-    """The same store, as front ends ask for it: with a role of their own."""
+    """The same store, with the database role of front ends."""
     engine: str = "here"
-    """Where trainers of this machine keep the users whom learners keep."""
+    """Where trainers of this machine store users, for learners that do."""
 
 
 def read_site(path: Path) -> Site:
-    """The site that a file describes; everything that is wrong with it is in one error.
-
-    Another store than it names may be in the environment.
-    """
+    """The site of a file. One error names everything that is wrong; the environment may name another store."""
     try:
-        given = tomllib.loads(path.read_text())
-        top = msgspec.convert(given, _Top)
+        top = msgspec.convert(tomllib.loads(path.read_text()), _Top)
     except OSError as error:
         raise InvalidInput(f"Cannot read {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -117,19 +113,21 @@ def read_site(path: Path) -> Site:
     except msgspec.ValidationError as error:
         raise InvalidInput(f"{path}: {_place(error)}") from error
     wrong = list[str]()
-    host, port = _listens(top.listen, wrong)
+    host, port = _address(top.listen, wrong)
     populations = {
         name: spec
-        for name, told in top.populations.items()
-        if (spec := _spec(f"populations.{name}", name, told, PopulationSpec, wrong)) is not None
+        for name, given in top.populations.items()
+        if (spec := _spec(f"populations.{name}", name, given, PopulationSpec, wrong)) is not None
     }
     placements = {
         name: spec
-        for name, told in top.placements.items()
-        if (spec := _spec(f"placements.{name}", name, _told(told, path.parent, wrong), PlacementSpec, wrong))
+        for name, given in top.placements.items()
+        if (
+            spec := _spec(f"placements.{name}", name, _plain(given, path.parent, wrong), PlacementSpec, wrong)
+        )
         is not None
     }
-    wrong += list(_unfit(top, populations, placements))
+    wrong += list(_errors(top, populations, placements))
     access = {role: tuple(_hash(each, role, wrong) for each in keys) for role, keys in top.access.items()}
     if wrong:
         raise InvalidInput(f"{path} cannot be started:\n  " + "\n  ".join(wrong))
@@ -155,25 +153,25 @@ def read_site(path: Path) -> Site:
     )
 
 
-def seconds(told: Any) -> float | None:
+def seconds(given: Any) -> float | None:
     """A duration as a number of seconds, or as 30 s, 10 min, 2 h, 1 d; None if it is none."""
-    if isinstance(told, (int, float)) and not isinstance(told, bool):
-        return float(told)
-    result = DURATION.fullmatch(told) if isinstance(told, str) else None
+    if isinstance(given, (int, float)) and not isinstance(given, bool):
+        return float(given)
+    result = DURATION.fullmatch(given) if isinstance(given, str) else None
     return float(result[1]) * UNITS[result[2]] if result else None
 
 
-def _listens(told: str, wrong: list[str]) -> tuple[str, int]:
-    host, _, port = told.rpartition(":")
+def _address(given: str, wrong: list[str]) -> tuple[str, int]:
+    host, _, port = given.rpartition(":")
     if host and port.isdecimal() and int(port) < 65536:
         return host.strip("[]"), int(port)
-    wrong.append(f"listen: expected an address and a port, as 127.0.0.1:8080; got {told!r}.")
+    wrong.append(f"listen: expected an address and a port, as 127.0.0.1:8080; got {given!r}.")
     return "", 0
 
 
-def _told(told: dict[str, Any], folder: Path, wrong: list[str]) -> dict[str, Any]:
-    """A placement as told, with durations as seconds, and items as a list of names."""
-    result = dict(told)
+def _plain(given: dict[str, Any], folder: Path, wrong: list[str]) -> dict[str, Any]:
+    """A placement with durations in seconds, and items as a list of names."""
+    result = dict(given)
     for name in DURATIONS:
         if name in result and (number := seconds(result[name])) is not None:
             result[name] = number
@@ -198,26 +196,26 @@ def _told(told: dict[str, Any], folder: Path, wrong: list[str]) -> dict[str, Any
     return result
 
 
-def _spec(place: str, name: str, told: dict[str, Any], kind: type[Any], wrong: list[str]) -> Any:
+def _spec(place: str, name: str, given: dict[str, Any], kind: type[Any], wrong: list[str]) -> Any:
     if not NAME.fullmatch(name):
         wrong.append(f"{place}: names are up to 40 small letters, digits, - and _.")
     try:
-        return msgspec.convert(told, kind)
+        return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
         wrong.append(f"{place}: {_place(error)}")
         return None
 
 
 def _place(error: msgspec.ValidationError) -> str:
-    """What is wrong where, as msgspec says it, in our words."""
-    said, _, at = str(error).partition(" - at `$")
-    return f"{at.strip('.`')}: {said}." if at else f"{said}."
+    """An error of msgspec: the field, and what is wrong."""
+    what, _, at = str(error).partition(" - at `$")
+    return f"{at.strip('.`')}: {what}." if at else f"{what}."
 
 
-def _unfit(
+def _errors(
     top: _Top, populations: dict[str, PopulationSpec], placements: dict[str, PlacementSpec]
 ) -> Iterator[str]:
-    """What does not fit together."""
+    """Values that are wrong, and fields that contradict each other."""
     if top.front_store and not top.front_store.startswith("postgresql:"):
         yield "front_store: the address of a PostgreSQL store, with the role of front ends; files have no roles."
     if min(top.front_ends, top.trainers) < 0 or not top.front_ends + top.trainers:
@@ -230,17 +228,17 @@ def _unfit(
         if role not in ROLES:
             yield f"access: roles are {', '.join(ROLES)}; got {role!r}."
     for name, spec in populations.items():
-        yield from (f"populations.{name}: {what}: {said}" for what, said in unfit_population(spec))
+        yield from (f"populations.{name}: {field}: {error}" for field, error in population_errors(spec))
     for name, placed in placements.items():
         if placed.population not in top.populations:
-            there = ", ".join(top.populations) or "none"
-            yield f"placements.{name}: there is no population {placed.population!r}; there are: {there}."
-        yield from (f"placements.{name}: {what}: {said}" for what, said in unfit_placement(placed))
+            known = ", ".join(top.populations) or "none"
+            yield f"placements.{name}: there is no population {placed.population!r}; there are: {known}."
+        yield from (f"placements.{name}: {field}: {error}" for field, error in placement_errors(placed))
 
 
-def _hash(told: str, role: str, wrong: list[str]) -> bytes:
+def _hash(given: str, role: str, wrong: list[str]) -> bytes:
     try:
-        result = bytes.fromhex(told)
+        result = bytes.fromhex(given)
     except ValueError:
         result = b""
     if len(result) != 32:

@@ -1,4 +1,4 @@
-"""Starting a site: it is checked and made known to its store, and then its processes run until somebody stops them."""
+"""Starts a site: applies its file, and runs its processes until a signal comes."""
 
 from __future__ import annotations
 
@@ -20,40 +20,31 @@ READY = 60.0
 """Seconds for which front ends and trainer may take to get ready: kernels are compiled the first time."""
 
 
-def prepare(path: Path, say: Callable[[str], None], adopting: bool = False) -> None:
-    """Make the site's keys, populations and placements, where there are none; refuse what cannot be paid for.
-
-    In a process of its own: it makes each learner once to see what it costs, and that loads compiled code.
-    """
+def apply(path: Path, say: Callable[[str], None]) -> None:
+    """`diminuendo apply`, in a process of its own: it makes each learner once, and that loads compiled code."""
     done = subprocess.run(
-        [sys.executable, "-m", "diminuendo.service", "prepare", str(path), *["adopt"] * adopting],
-        capture_output=True,
-        text=True,
+        [sys.executable, "-m", "diminuendo.service", "apply", str(path)], capture_output=True, text=True
     )
     if done.returncode:
-        raise InvalidInput(done.stderr.strip() or "The site could not be prepared.")
+        raise InvalidInput(done.stderr.strip() or "The site could not be applied.")
     for line in done.stdout.splitlines():
         say(line)
 
 
 def run_site(path: Path, site: Site, say: Callable[[str], None]) -> None:
-    """Run all processes of a site until somebody stops them."""
+    """Run all processes of a site until a signal comes."""
     processes = Processes(path, site.host, site.port, site.front_ends, say, site.trainers)
     where = f"Serving on http://{site.host}:{processes.port}" if site.front_ends else "Training"
-    run = [
-        f"{many} {what}"
-        for many, what in ((site.front_ends, "front ends"), (site.trainers, "trainers"))
-        if many
-    ]
-    say(f"{where} with {' and '.join(run)}. Ctrl-C stops.")
+    kinds = ((site.front_ends, "front ends"), (site.trainers, "trainers"))
+    say(f"{where} with {' and '.join(f'{many} {kind}' for many, kind in kinds if many)}. Ctrl-C stops.")
     processes.run()
-    say("Stopped. All that was acknowledged is in the store.")
+    say("Stopped. All acknowledged feedback is in the store.")
 
 
 def run_demo(folder: Path, port: int, say: Callable[[str], None], many: int | None = None) -> None:
-    """Make a site in that folder and run it until somebody stops it; visitors play meanwhile.
+    """Make a site in that folder and run it until a signal comes; simulated visitors use it meanwhile.
 
-    `many`: how many visitors come to each page; without, all of the stream.
+    `many`: how many visitors come to each page; by default all of the stream.
     """
     from diminuendo.service.demo import Visitors, write_site
 
@@ -62,8 +53,8 @@ def run_demo(folder: Path, port: int, say: Callable[[str], None], many: int | No
             f"{folder} holds the store of an earlier demo. Go on with `diminuendo serve {folder / 'site.toml'}`, or "
             "give the demo another folder: --out."
         )
-    path, key, operator = write_site(folder, f"127.0.0.1:{port}")
-    prepare(path, say)
+    path, key, admin_key = write_site(folder, f"127.0.0.1:{port}")
+    apply(path, say)
     site = read_site(path)
     processes = Processes(path, site.host, site.port, site.front_ends, say)
     address = f"http://{site.host}:{processes.port}"
@@ -74,41 +65,39 @@ def run_demo(folder: Path, port: int, say: Callable[[str], None], many: int | No
         nonlocal playing, over
         if not over and visitors.over:
             over = True
-            say("All visitors were there. The dashboard goes on; Ctrl-C stops.")
-        if not playing and (answers(f"{address}/readyz") or time.monotonic() > began + READY):
+            say("All visitors have come. The dashboard goes on; Ctrl-C stops.")
+        if not playing and (is_ready(address) or time.monotonic() > began + READY):
             playing = True
             visitors.start()
-            say(f"Dashboard: {address}/login#{operator}")
+            say(f"Dashboard: {address}/login#{admin_key}")
             say(f"A decision: {example(address, key)}")
-            webbrowser.open(f"{address}/login#{operator}")
+            webbrowser.open(f"{address}/login#{admin_key}")
         return False
 
     try:
-        processes.run(
-            until=ready, before_stop=visitors.stop
-        )  # visitors of a service that is gone would wait for it
+        # Visitors stop before the service does: they would wait for it otherwise.
+        processes.run(until=ready, before_stop=visitors.stop)
     finally:
         if visitors.left:
             say(f"{visitors.left:,} visitors left: the service did not decide in time.")
-        if visitors.unanswered:
-            say(f"{visitors.unanswered:,} answers were refused, or could not be sent; the log says why.")
-        for page, came in visitors.came.items():
-            if came:
-                say(
-                    f"{page}: {came:,} came, {visitors.pleased[page] / came:.1%} were shown something they wanted."
-                )
+        if visitors.failed:
+            say(f"{visitors.failed:,} rows of feedback were refused, or could not be sent; the log says why.")
+        for page, served in visitors.served.items():
+            if served:
+                share = visitors.pleased[page] / served
+                say(f"{page}: {served:,} visitors, {share:.1%} were shown something they wanted.")
 
 
 def example(address: str, key: str) -> str:
-    """How to ask for a decision of the demo."""
+    """A command line that asks the demo for a decision."""
     headers = f"-H 'Authorization: Bearer {key}' -H 'Content-Type: application/json'"
     return f"curl -sS {headers} -d '{{}}' {address}/v1/placements/home/decisions"
 
 
-def answers(url: str) -> bool:
-    """Whether somebody answers there that all is well, and that every placement has something to show."""
+def is_ready(address: str) -> bool:
+    """Whether the service at that address is ready and every placement has a menu."""
     try:
-        with urllib.request.urlopen(url, timeout=1.0) as reply:
+        with urllib.request.urlopen(f"{address}/readyz", timeout=1.0) as reply:
             return all(json.load(reply)["placements"].values())
-    except (OSError, http.client.HTTPException, ValueError):  # not there yet, or not ready
+    except (OSError, http.client.HTTPException, ValueError):
         return False

@@ -1,9 +1,9 @@
-"""The API: what the service says over HTTP, and nothing beside it.
+"""The HTTP API.
 
-    app = create_app(store, ApiConfig(token_keys={1: ...}, name_key=..., keys={"serve": [sha256 of a key], ...}))
+    app = create_app(store, ApiConfig(token_keys={1: ...}, name_key=..., keys={"client": [sha256 of a key], ...}))
     uvicorn.run(app, access_log=False)
 
-One app is one front end, in a process of its own; there may be many, each with its own name, on one store.
+One app is one front end in a process of its own. Many may share a store, each with its own name.
 """
 
 from diminuendo.service.api.app import ApiConfig, create_app

@@ -1,16 +1,15 @@
-"""Bodies: what requests and replies hold. The OpenAPI document is made of these types."""
+"""Bodies of requests and replies. The OpenAPI document is made of these types."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
-from diminuendo.service.api.unfit import EPSILON, MOST
 from diminuendo.service.records import PlacementSpec, PublicMenu
 
 MOST_AT_ONCE = 1000
-"""Decisions or answers of one request."""
+"""Decisions or feedback rows of one request."""
 MOST_EXCLUDED = 10_000
 """Items that one request may exclude. A public limit, so that nobody's exclusions hold up others."""
 
@@ -18,43 +17,47 @@ Name = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]{0,63}$")]
 UserId = Annotated[str, Meta(min_length=1, max_length=500)]
 Token = Annotated[str, Meta(max_length=60_000)]
 
-WHO = (
-    "Who it is: always the same name for the same user. Required where the placement's max_rounds_per_user "
-    "are more than 1, and "
-    "then one decision a request, without count and contexts; optional where max_rounds_per_user is 1."
+USER_ID = (
+    "A stable name of the user. Required where the placement's max_rounds_per_user is more than 1; such a request is "
+    "one decision, without count and contexts. Optional where max_rounds_per_user is 1."
+)
+EXCLUDE = (
+    f"Names of items that must not be shown, at most {MOST_EXCLUDED:,}. Unknown names are ignored. A longer list is "
+    "refused, and its decisions count as made."
 )
 
-WITHOUT = (
-    f"Names of items that are not to be shown to these users, at most {MOST_EXCLUDED:,}. What is no item is left out; "
-    "a longer list is refused, and its decisions count as made."
-)
+
+NULL = Raw(b"null")
 
 
-class AskDecisions(Struct, frozen=True, forbid_unknown_fields=True):
-    """Who is there, and what is known of her."""
+class DecisionRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """Users to decide for, and what is known of them.
 
-    user_id: Annotated[UserId | None, Meta(description=WHO)] = None
-    """Her name. Needed where several rounds of one user count; it is hashed with a key before it is kept."""
+    Contexts and exclusions may be private, so they are decoded by themselves: what is wrong in them must not keep a
+    request from using an impression, which others could see.
+    """
+
+    user_id: Annotated[UserId | None, Meta(description=USER_ID)] = None
+    """Hashed with a key before it is stored."""
     count: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)] | None = None
-    """How many decisions, for users without names; the reply is a list then. Only where one round of a user counts."""
-    context: Any = None
-    """What is known of her, by column or in order; of all of them, where there are several."""
-    contexts: Annotated[list[Any], Meta(max_length=MOST_AT_ONCE)] | None = None
-    """What is known of each of them."""
-    exclude: Annotated[Any, Meta(description=WITHOUT)] = None
-    """Names of items that she is not to be shown; what is no item is left out."""
+    """Number of decisions for users without IDs; the reply is a list. Only where max_rounds_per_user is 1."""
+    context: Raw = field(default_factory=lambda: NULL)
+    """Features of the user, by name or in order; of all users of the request, where it is for several."""
+    contexts: Annotated[list[Raw], Meta(max_length=MOST_AT_ONCE)] | None = None
+    """Features of each user."""
+    exclude: Annotated[Raw, Meta(description=EXCLUDE)] = field(default_factory=lambda: NULL)
 
 
 class DecisionBody(Struct, frozen=True):
-    """What to show, and what to send back with her answer."""
+    """A slate, and the token that feedback on it needs."""
 
     slate: list[str | None]
-    """Names of items, by slot; null for a slot that is empty."""
+    """Names of items, by slot; null for an empty slot."""
     propensity: float | None
-    """With what chance it was this slate; null where that is not said."""
+    """The probability of this slate; null where it is not public."""
     token: str
-    answer_before: str
-    """An answer counts until then; as RFC 3339 writes times."""
+    expires_at: str
+    """The deadline for feedback, as RFC 3339 writes times."""
 
 
 class DecisionList(Struct, frozen=True):
@@ -64,29 +67,29 @@ class DecisionList(Struct, frozen=True):
 
 
 class MenuBody(PublicMenu, frozen=True, kw_only=True, omit_defaults=True):
-    """The menu in effect, and what its numbers mean: whoever has it can choose alone."""
+    """The menu in effect, and what its numbers mean: with it a client chooses by itself."""
 
     items: tuple[str, ...]
-    """The shop's names; item a is the a-th of them."""
+    """Names of the items by number."""
     columns: list[tuple[str, tuple[str, ...]]]
-    """What may be known of users, in order, with the values that are listed. Somebody's type is a number whose digits
-    are the numbers of her values, from 1 on, the last column's last; 0: not known."""
+    """Features in order, with their categories. A context ID is a number with one digit per feature, the last feature
+    last: the number of the category, from 1 on, or 0 for unknown."""
 
 
-class Answer(Struct, frozen=True, forbid_unknown_fields=True):
-    """What she said: one of wants, reward and click, as her placement asks."""
+class FeedbackBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Feedback on one decision: ratings, reward or click, as the placement's feedback says."""
 
     token: Token
-    wants: list[str] | dict[str, Annotated[float, Meta(ge=0, le=1)]] | UnsetType = UNSET
-    """With full feedback: names of items that she wants, or how much she wants each, from 0 to 1."""
+    ratings: list[str] | dict[str, Annotated[float, Meta(ge=0, le=1)]] | UnsetType = UNSET
+    """With full feedback: names of wanted items, or ratings from 0 to 1 by name."""
     reward: float | UnsetType = UNSET
-    """What the slate was worth to her; counted as the nearest number from 0 to 1."""
+    """Clipped to the range from 0 to 1."""
     click: int | UnsetType | None = UNSET
-    """The slot that she clicked first, from 0 on; null where she clicked nothing."""
+    """The slot that was clicked first, from 0 on; null for no click."""
 
 
 class Erasure(Struct, frozen=True, forbid_unknown_fields=True):
-    """Whose answers are to go: that of one token, or all of a user at a placement."""
+    """Feedback to erase: that of one token, or all of a user at a placement."""
 
     token: Token | None = None
     user_id: UserId | None = None
@@ -94,37 +97,20 @@ class Erasure(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ItemChange(Struct, frozen=True, forbid_unknown_fields=True):
-    """Items that appear or retire, with the next menu. Public, as is the reason."""
+    """Items that appear or retire with the next menu. Public, as is the reason."""
 
     appear: list[str] = []
     retire: list[str] = []
     why: Annotated[str, Meta(max_length=500)] = ""
 
 
-class NewPopulation(Struct, frozen=True, forbid_unknown_fields=True):
-    """Users whose budget is counted together, in one ledger."""
-
-    name: Name
-    epsilon: Annotated[float, Meta(gt=0, le=EPSILON)] = 1.0
-    delta: Annotated[float, Meta(ge=0, lt=1)] = 1e-6
-    max_rounds_per_user: Annotated[int, Meta(ge=1, le=MOST)] = 1
-    """How many rounds of one user count, in each of its placements."""
-
-
-class NewPlacement(Struct, frozen=True, forbid_unknown_fields=True):
-    """A place where slates are shown, and the learner that chooses them."""
-
-    name: Name
-    spec: PlacementSpec
-
-
-class Made(Struct, frozen=True):
-    """What was made."""
+class Named(Struct, frozen=True):
+    """A placement in a list."""
 
     name: str
 
 
-class ReleaseBody(Struct, frozen=True):
+class VersionBody(Struct, frozen=True):
     """One menu that was published."""
 
     version: int
@@ -136,75 +122,69 @@ class ReleaseBody(Struct, frozen=True):
     slates: int
     """How many slates it shows."""
     remembers_from: int
-    """Rounds before this one are forgotten: tastes have changed, as what was published says."""
+    """Data of impressions before this one is not used any more, because published values show drift."""
 
 
 class PlacementBody(Struct, frozen=True):
-    """A placement, and how it stands."""
+    """A placement and its state."""
 
     name: str
-    made_at: float
+    created_at: float
     spec: PlacementSpec
-    menu: ReleaseBody | None
-    """The menu in effect; null where there is none yet."""
-    gone: list[str]
+    menu: VersionBody | None
+    """The menu in effect; null before the first."""
+    retired: list[str]
     """Items that are not shown: they have retired, or have not appeared."""
 
 
 class PlacementList(Struct, frozen=True):
     """All placements."""
 
-    placements: list[Made]
+    placements: list[Named]
 
 
-class ReleaseList(Struct, frozen=True):
+class VersionList(Struct, frozen=True):
     """Menus, by version."""
 
-    releases: list[ReleaseBody]
+    versions: list[VersionBody]
     after: int
-    """Ask with this for those that follow."""
+    """The cursor for what follows."""
 
 
 class LedgerBody(Struct, frozen=True):
-    """Lines of a ledger, as they stand in it; each carries the head of the one before."""
+    """Lines of a ledger; each carries the hash of the one before."""
 
     lines: list[str]
     after: int
-    """Ask with this for those that follow."""
+    """The cursor for what follows."""
 
 
-class GuaranteeBody(Struct, frozen=True):
-    """What is promised."""
+class GuaranteeBody(Struct, frozen=True, omit_defaults=True):
+    """The guarantee of a placement."""
 
     sentence: str
     """To quote."""
-    spec: dict[str, Any]
-
-
-class PlanBody(Struct, frozen=True):
-    """What a placement of these facts promises, or why there can be none."""
-
-    plan: dict[str, Any] | None
-    refused: str | None = None
+    guarantee: dict[str, Any]
+    """Its parameters, and the learner that was chosen."""
+    closed: str = ""
+    """Of a closed placement: what that means."""
 
 
 class Health(Struct, frozen=True, omit_defaults=True):
-    """Whether it is well."""
+    """Whether a front end can serve."""
 
-    well: bool
-    store: bool
-    """Whether answers can be stored: a canary was, a few seconds ago, and nothing has failed since."""
-    write_probe: float | None
-    """When a canary was last stored, by the store's clock."""
+    healthy: bool
+    store_writable: bool
+    """Whether the last write probe was stored a few seconds ago, and nothing has failed since."""
+    last_probe_at: float | None
+    """When a write probe was last stored, by the store's clock."""
     placements: dict[str, bool]
-    """By name, whether there is something to show."""
+    """By name, whether there is a menu."""
     why: str = ""
-    """Why it is not well, from a closed list of reasons; empty where it is."""
+    """The reason from a closed list; empty where it is healthy."""
 
 
 FIELDS = frozenset(
-    field
-    for struct in (AskDecisions, Answer, Erasure, ItemChange, NewPopulation, NewPlacement, PlacementSpec)
-    for field in struct.__struct_fields__
+    name for kind in (DecisionRequest, FeedbackBody, Erasure, ItemChange) for name in kind.__struct_fields__
 )
-"""Names of our own fields, which errors may tell."""
+"""Names of our own fields, which errors may repeat."""

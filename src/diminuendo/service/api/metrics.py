@@ -1,11 +1,12 @@
-"""Metrics: an allow-list of public numbers, in a registry of our own.
+"""Metrics: a closed list of public numbers, in a registry of our own.
 
-How many answer, how fast, how large the process is and how long releases take is private, and is not measured.
+Response counts, request latency, process size and release durations are private, and are not measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
@@ -19,69 +20,56 @@ MEDIA = CONTENT_TYPE_LATEST.encode()
 
 
 class PublicNumbers(Collector):
-    """What one front end has done that everybody may know."""
+    """The public numbers of one front end."""
 
     def __init__(self, front: Front) -> None:
         self._front = front
 
     def collect(self) -> Iterator[Metric]:
-        """Each number, by placement."""
-        front, labels = self._front, ["front", "placement"]
-        build = InfoMetricFamily("diminuendo_build", "What runs here")
-        build.add_metric([], {"version": __version__})
-        decisions = CounterMetricFamily("diminuendo_decisions", "Decisions", labels=labels)
-        fallbacks = CounterMetricFamily("diminuendo_fillers", "Decisions without a round", labels=labels)
-        id_blocks = CounterMetricFamily("diminuendo_id_blocks", "Leases of rounds", labels=labels)
-        lost = CounterMetricFamily("diminuendo_rounds_lost", "Rounds leased and not shown", labels=labels)
-        version = GaugeMetricFamily("diminuendo_menu_version", "The menu in effect", labels=labels)
-        age = GaugeMetricFamily("diminuendo_menu_age_seconds", "Since when it is", labels=labels)
-        releases = GaugeMetricFamily("diminuendo_menu_releases", "What it is made of", labels=labels)
-        signal = GaugeMetricFamily(
-            "diminuendo_signal", "What published rewards say of answers", labels=[*labels, "state"]
+        """Each number, by placement, front end or population."""
+        front, families = self._front, list[Metric]()
+
+        def family(kind: type, name: str, help_: str, *labels: str) -> Any:
+            result = kind(f"diminuendo_{name}", help_, labels=labels)
+            families.append(result)
+            return result
+
+        here = ("front", "placement")
+        family(InfoMetricFamily, "build", "The version").add_metric([], {"version": __version__})
+        decisions = family(CounterMetricFamily, "decisions", "Decisions", *here)
+        fallbacks = family(CounterMetricFamily, "fallbacks", "Decisions without an impression ID", *here)
+        blocks = family(CounterMetricFamily, "id_blocks", "Blocks of impression IDs", *here)
+        unused = family(CounterMetricFamily, "impressions_unused", "Impression IDs never shown", *here)
+        version = family(GaugeMetricFamily, "menu_version", "The menu in effect", *here)
+        age = family(GaugeMetricFamily, "menu_age_seconds", "Since it took effect", *here)
+        releases = family(GaugeMetricFamily, "menu_releases", "Releases behind it", *here)
+        signal = family(
+            GaugeMetricFamily, "signal", "Whether published rewards show feedback", *here, "state"
         )
-        write_probe = GaugeMetricFamily(
-            "diminuendo_canary_age_seconds", "Since a canary was stored", labels=["front"]
-        )
-        spent = GaugeMetricFamily("diminuendo_ledger_spent_epsilon", "What was spent", labels=["population"])
-        budget = GaugeMetricFamily(
-            "diminuendo_ledger_budget_epsilon", "What may be spent", labels=["population"]
-        )
-        away = GaugeMetricFamily(
-            "diminuendo_store_away", "Whether answers cannot be stored", labels=["front"]
-        )
+        probe = family(GaugeMetricFamily, "write_probe_age_seconds", "Since one was stored", "front")
+        away = family(GaugeMetricFamily, "store_away", "Whether feedback cannot be stored", "front")
+        spent = family(GaugeMetricFamily, "ledger_spent_epsilon", "Budget spent", "population")
+        budget = family(GaugeMetricFamily, "ledger_budget_epsilon", "Budget", "population")
         for place in front.by_name.values():
-            whose = [front.name, place.name]
-            decisions.add_metric(whose, place.decisions)
-            fallbacks.add_metric(whose, place.fallbacks)
-            id_blocks.add_metric(whose, place.rounds.id_blocks)
-            lost.add_metric(whose, place.rounds.lost)
-            if (result := place.in_effect()) is not None:
-                version.add_metric(whose, result[0].version)
-                age.add_metric(whose, round(front.clock() - result[0].effective_at, 1))
-                releases.add_metric(whose, result[1].menu.releases)
-                if state := result[1].menu.signal:
-                    signal.add_metric([*whose, state], 1)
+            labels = [front.name, place.name]
+            decisions.add_metric(labels, place.decisions)
+            fallbacks.add_metric(labels, place.fallbacks)
+            blocks.add_metric(labels, place.rounds.id_blocks)
+            unused.add_metric(labels, place.rounds.lost)
+            if (current := place.in_effect()) is not None:
+                row, menu = current[0], current[1].menu
+                version.add_metric(labels, row.version)
+                age.add_metric(labels, round(front.clock() - row.effective_at, 1))
+                releases.add_metric(labels, menu.releases)
+                if menu.signal:
+                    signal.add_metric([*labels, menu.signal], 1)
         if front.heartbeat_at is not None:
-            write_probe.add_metric([front.name], round(front.clock() - front.heartbeat_at, 1))
+            probe.add_metric([front.name], round(front.clock() - front.heartbeat_at, 1))
         away.add_metric([front.name], bool(front.unwell))
         for population, (so_far, in_all) in front.spent.items():
             spent.add_metric([population], so_far)
             budget.add_metric([population], in_all)
-        yield from (
-            build,
-            decisions,
-            fallbacks,
-            id_blocks,
-            lost,
-            version,
-            age,
-            releases,
-            signal,
-            write_probe,
-            away,
-            spent,
-            budget,
-        )
+        yield from families
 
 
 def registry(front: Front) -> CollectorRegistry:
@@ -91,6 +79,6 @@ def registry(front: Front) -> CollectorRegistry:
     return result
 
 
-def page(found: CollectorRegistry) -> bytes:
+def page(numbers: CollectorRegistry) -> bytes:
     """As Prometheus reads it."""
-    return generate_latest(found)
+    return generate_latest(numbers)

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the table of routes and of the types of bodies."""
+"""The OpenAPI document, made of the table of routes and the types of bodies."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
 
 
 def _operation(each: Operation, known: dict[str, Any]) -> dict[str, Any]:
-    reply: dict[str, Any] = {"description": each.says}
+    reply: dict[str, Any] = {"description": each.summary}
     if each.gives:
         reply["content"] = {MEDIA: {"schema": _any_of(each.gives, known)}}
     parameters = [
@@ -55,7 +55,7 @@ def _operation(each: Operation, known: dict[str, Any]) -> dict[str, Any]:
     if each.retried:
         parameters.append({"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}})
     result: dict[str, Any] = {
-        "summary": each.says,
+        "summary": each.summary,
         "operationId": f"{each.method.lower()}-{re.sub('[^a-z]+', '-', each.path).strip('-')}",
         "parameters": parameters,
         "responses": {str(each.status): reply, "default": {"$ref": "#/components/responses/problem"}},

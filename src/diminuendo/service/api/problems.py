@@ -1,4 +1,4 @@
-"""Problems: all that can go wrong with a request, as RFC 9457 says it. A closed list, without values of the input."""
+"""Problem documents (RFC 9457): a closed list of kinds, without values of the input."""
 
 from __future__ import annotations
 
@@ -22,44 +22,36 @@ Kind = Literal[
     "placement",
     "population",
     "method",
-    "taken",
     "size",
     "media",
-    "reused",
-    "begun",
-    "plan",
     "fault",
-    "busy",
+    "unavailable",
 ]
 
 KINDS: dict[Kind, tuple[int, str]] = {
-    "token": (400, "None of the keys that are here sealed this token."),
+    "token": (400, "This token was not made with any of the keys of this site."),
     "json": (400, "The body is not JSON."),
     "field": (422, "A field is missing, unknown, or not what it should be."),
     "user_id": (
         422,
-        "This placement counts several rounds of one user: say who it is, in `user_id`, one decision a request. For "
-        "users without names make a placement with max_rounds_per_user = 1.",
+        "This placement counts several impressions of one user: name the user in `user_id`, one decision a request. "
+        "For users without IDs create a placement with max_rounds_per_user = 1.",
     ),
     "exclusions": (
         422,
-        "The list of excluded items is too long; name at most 10,000, those that matter most.",
+        "The list of excluded items is too long: name at most 10,000.",
     ),
     "rows": (422, "Some rows were refused; all others are stored."),
     "key": (401, "A key is needed: Authorization: Bearer KEY."),
-    "role": (403, "This key is for something else."),
-    "path": (404, "There is nothing here."),
-    "placement": (404, "There is no placement of that name."),
-    "population": (404, "There is no population of that name."),
-    "method": (405, "This is not done here with that method."),
-    "taken": (409, "There is one of that name, made of other facts."),
+    "role": (403, "This key has another role."),
+    "path": (404, "No such path."),
+    "placement": (404, "No placement has this name."),
+    "population": (404, "No population has this name."),
+    "method": (405, "This path does not take that method."),
     "size": (413, "The body is too large."),
     "media": (415, "The body must be application/json."),
-    "reused": (422, "This Idempotency-Key came with another request."),
-    "begun": (409, "A request with this Idempotency-Key is under way; try again."),
-    "plan": (422, "No learner can be made for these facts, or their population cannot pay for it."),
-    "fault": (500, "Something went wrong here."),
-    "busy": (503, "Not now; try again."),
+    "fault": (500, "Internal error."),
+    "unavailable": (503, "Temporarily unavailable; try again."),
 }
 """By kind the status and the title."""
 
@@ -68,7 +60,7 @@ RETRY_AFTER = "1"
 
 
 class Problem(Exception):
-    """A request that is refused."""
+    """A refused request."""
 
     def __init__(
         self,
@@ -83,22 +75,22 @@ class Problem(Exception):
 
 
 class ProblemBody(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is said of a problem."""
+    """The body of a problem document."""
 
     type: str
     title: str
     status: int
     trace: str
-    """Random; the log has the same where the fault is ours."""
+    """Random; the log has the same for internal errors."""
     pointer: str | None = None
     """Which field, as a JSON pointer."""
     refused: Sequence[str] = ()
     """Which rows of a list, and which of their fields, as JSON pointers."""
     why: str = ""
-    """Where the service is not ready: the reason, from a closed list."""
+    """If the service is not ready: the reason, from a closed list."""
 
 
-def written(problem: Problem, trace: str | None = None) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+def document(problem: Problem, trace: str | None = None) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
     """Status, headers and body."""
     status, title = KINDS[problem.kind]
     body = msgspec.json.encode(
@@ -113,7 +105,7 @@ def written(problem: Problem, trace: str | None = None) -> tuple[int, list[tuple
         )
     )
     headers = [(b"content-type", b"application/problem+json"), (b"cache-control", b"no-store")]
-    if status == 503 or problem.kind == "begun":
+    if status == 503:
         headers.append((b"retry-after", RETRY_AFTER.encode()))
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
@@ -127,7 +119,7 @@ _STEP = re.compile(r"\.([a-z_]+)|\[(\d+)\]|\[\.\.\.\]")
 
 
 def pointer(error: msgspec.ValidationError, known: frozenset[str]) -> str:
-    """Which field an error of msgspec is about, by the names of our own fields alone; keys of mappings are not told."""
+    """The field that an error of msgspec is about. Keys of mappings are private and are left out."""
     result = _PATH.search(str(error))
     steps = []
     for name, number in _STEP.findall(result[1] if result else ""):

@@ -1,4 +1,4 @@
-"""The table of routes: method, path, who may, what goes in and out. The OpenAPI document is made of it."""
+"""The table of routes: method, path, roles, bodies. The OpenAPI document is made of it."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from diminuendo.service.api import bodies, operators
+from diminuendo.service.api import admin, bodies
+from diminuendo.service.api.admin import Request
 from diminuendo.service.api.keys import Role
-from diminuendo.service.api.operators import Asked
 
-READERS: tuple[Role, ...] = ("operate", "audit")
-OPERATORS: tuple[Role, ...] = ("operate",)
-SERVERS: tuple[Role, ...] = ("serve",)
+READERS: tuple[Role, ...] = ("admin", "auditor")
+ADMINS: tuple[Role, ...] = ("admin",)
+CLIENTS: tuple[Role, ...] = ("client",)
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing that can be asked for."""
+    """One operation of the API."""
 
     method: str
     path: str
     roles: tuple[Role, ...]
-    """Whose keys are good for it; none: anybody may."""
-    says: str
+    """Roles whose keys are accepted; none: no key is needed."""
+    summary: str
     status: int = 200
     takes: tuple[Any, ...] = ()
-    """The types that the body may have."""
+    """Types of the request body."""
     gives: tuple[Any, ...] = ()
-    """The types that the reply may have; none: it is empty, or no JSON of ours."""
-    work: Callable[[Asked], Awaitable[Any]] | None = None
-    """What makes the reply; None: it is made elsewhere (`hot.py`, `pages.py`)."""
+    """Types of the reply; none: it is empty, or not JSON of ours."""
+    work: Callable[[Request], Awaitable[Any]] | None = None
+    """What makes the reply; None: `app.py` or `decisions.py` does."""
     cursor: bool = False
     """Whether it takes `after`."""
     retried: bool = False
@@ -40,46 +40,35 @@ class Operation:
 PLACEMENT = "/v1/placements/{placement}"
 OPERATIONS = (
     Operation(
-        "POST", f"{PLACEMENT}/decisions", SERVERS, "What to show", 201, (bodies.AskDecisions,),
+        "POST", f"{PLACEMENT}/decisions", CLIENTS, "Decide what to show", 201, (bodies.DecisionRequest,),
         (bodies.DecisionBody, bodies.DecisionList), retried=True,
     ),
-    Operation("POST", "/v1/answers", SERVERS, "What users said", 202, (bodies.Answer, list[bodies.Answer])),
     Operation(
-        "POST", "/v1/erasures", SERVERS, "Somebody's answers go", 202, (bodies.Erasure,), work=operators.erasures
+        "POST", "/v1/feedback", CLIENTS, "Report feedback", 202, (bodies.FeedbackBody, list[bodies.FeedbackBody])
     ),
-    Operation("GET", f"{PLACEMENT}/menu", SERVERS, "The menu in effect", 200, gives=(bodies.MenuBody,)),
+    Operation("POST", "/v1/erasures", CLIENTS, "Erase feedback", 202, (bodies.Erasure,), work=admin.erasures),
+    Operation("GET", f"{PLACEMENT}/menu", CLIENTS, "The menu in effect", gives=(bodies.MenuBody,)),
     Operation(
-        "GET", "/v1/placements", READERS, "All placements", gives=(bodies.PlacementList,),
-        work=operators.placements,
+        "GET", "/v1/placements", READERS, "All placements", gives=(bodies.PlacementList,), work=admin.placements
     ),
+    Operation("GET", PLACEMENT, READERS, "One placement", gives=(bodies.PlacementBody,), work=admin.placement),
     Operation(
-        "POST", "/v1/placements", OPERATORS, "A new placement", 201, (bodies.NewPlacement,), (bodies.Made,),
-        operators.new_placement, retried=True,
-    ),
-    Operation("GET", PLACEMENT, READERS, "One placement", gives=(bodies.PlacementBody,), work=operators.placement),
-    Operation(
-        "GET", f"{PLACEMENT}/guarantee", READERS, "What is promised", gives=(bodies.GuaranteeBody,),
-        work=operators.guarantee,
+        "GET", f"{PLACEMENT}/guarantee", READERS, "Its guarantee", gives=(bodies.GuaranteeBody,), work=admin.guarantee
     ),
     Operation(
-        "GET", f"{PLACEMENT}/releases", READERS, "What was published", gives=(bodies.ReleaseList,),
-        work=operators.releases, cursor=True,
+        "GET", f"{PLACEMENT}/versions", READERS, "Menus that were published", gives=(bodies.VersionList,),
+        work=admin.versions, cursor=True,
     ),
     Operation(
-        "POST", f"{PLACEMENT}/items", OPERATORS, "Items appear or retire", 202, (bodies.ItemChange,),
-        work=operators.items, retried=True,
-    ),
-    Operation(
-        "POST", "/v1/populations", OPERATORS, "A new population", 201, (bodies.NewPopulation,), (bodies.Made,),
-        operators.new_population, retried=True,
+        "POST", f"{PLACEMENT}/items", ADMINS, "Items appear or retire", 202, (bodies.ItemChange,), work=admin.items
     ),
     Operation(
         "GET", "/v1/populations/{population}/ledger", READERS, "Lines of its ledger", gives=(bodies.LedgerBody,),
-        work=operators.ledger, cursor=True,
+        work=admin.ledger, cursor=True,
     ),
     Operation("GET", "/v1/openapi.json", (), "This document"),
-    Operation("GET", "/diminuendo.js", (), "A client for browsers, which chooses by menus"),
-    Operation("GET", "/healthz", (), "Whether the process is well", gives=(bodies.Health,)),
+    Operation("GET", "/diminuendo.js", (), "The client for browsers, which chooses by menus"),
+    Operation("GET", "/healthz", (), "Whether the process is healthy", gives=(bodies.Health,)),
     Operation("GET", "/readyz", (), "Whether it can serve", gives=(bodies.Health,)),
     Operation("GET", "/metrics", READERS, "Public numbers, for Prometheus"),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The wire: a request as far as it matters here, its body read with a limit, and replies; plain ASGI."""
+"""Requests and replies in plain ASGI: headers, cursors, bodies with a size limit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOTHING = [(b"cache-control", b"no-store")]
 
 
 def header(scope: Scope, name: bytes) -> bytes:
-    """A header of the request; nothing where there is none."""
+    """A header of the request, or nothing."""
     for key, value in scope["headers"]:
         if key == name:
             result: bytes = value
@@ -35,25 +35,19 @@ def header(scope: Scope, name: bytes) -> bytes:
     return b""
 
 
-def query(scope: Scope, name: str) -> str | None:
-    """A parameter of the address; None where there is none."""
-    try:
-        result = parse_qs(scope["query_string"].decode("ascii"), max_num_fields=20).get(name)
-    except ValueError:
-        raise Problem("field", f"/{name}") from None
-    return result[-1] if result else None
-
-
 def after(scope: Scope) -> int:
-    """The cursor of a list: what follows this number."""
-    given = query(scope, "after") or "0"
+    """The cursor of a list: the reply holds what follows this number."""
+    try:
+        given = parse_qs(scope["query_string"].decode("ascii"), max_num_fields=20).get("after", ["0"])[-1]
+    except ValueError:
+        raise Problem("field", "/after") from None
     if not (given.isascii() and given.isdecimal() and len(given) < 16):
         raise Problem("field", "/after")
     return int(given)
 
 
 async def body(scope: Scope, receive: Receive) -> bytes:
-    """The body of a request; refused where it is too large, or not JSON."""
+    """The body of a request; refused if it is too large or has another media type than JSON."""
     media = header(scope, b"content-type")
     if media != b"application/json" and media.partition(b";")[0].strip().lower() != b"application/json":
         raise Problem("media")
@@ -73,25 +67,25 @@ async def body(scope: Scope, receive: Receive) -> bytes:
     return result
 
 
-def decoded(decoder: msgspec.json.Decoder[T], written: bytes | msgspec.Raw) -> T:
-    """What a body says, or a problem that names the field."""
+def decoded(decoder: msgspec.json.Decoder[T], content: bytes | msgspec.Raw) -> T:
+    """The decoded body, or a problem that names the field."""
     try:
-        return decoder.decode(written)
+        return decoder.decode(content)
     except msgspec.ValidationError as error:
         raise Problem("field", problems.pointer(error, FIELDS)) from None
     except (msgspec.DecodeError, RecursionError, ValueError):
         raise Problem("json") from None
 
 
-async def reply(send: Send, status: int, headers: list[tuple[bytes, bytes]], written: bytes) -> None:
+async def reply(send: Send, status: int, headers: list[tuple[bytes, bytes]], content: bytes) -> None:
     """A whole reply."""
-    sized = [*headers, (b"content-length", b"%d" % len(written))]
+    sized = [*headers, (b"content-length", b"%d" % len(content))]
     await send({"type": "http.response.start", "status": status, "headers": sized})
-    await send({"type": "http.response.body", "body": written})
+    await send({"type": "http.response.body", "body": content})
 
 
 async def guarded(work: Awaitable[None], send: Send, log: Log) -> None:
-    """Whatever goes wrong becomes a problem of the closed list. Replies are sent whole, so none has begun by then."""
+    """Turn every error into a problem of the closed list. Replies are sent whole, so none has begun by then."""
     trace = None
     try:
         await work
@@ -101,9 +95,9 @@ async def guarded(work: Awaitable[None], send: Send, log: Log) -> None:
     except InvalidToken:
         result = Problem("token")
     except StoreUnavailable:
-        result = Problem("busy")
+        result = Problem("unavailable")
     except Exception as error:
         trace = secrets.token_hex(8)
         log.fault(error, trace)
         result = Problem("fault")
-    await reply(send, *problems.written(result, trace))
+    await reply(send, *problems.document(result, trace))

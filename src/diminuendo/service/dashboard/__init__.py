@@ -1,13 +1,11 @@
-"""The dashboard: what may leave, and nothing else, as pages for users. Plain HTML, refreshed every few seconds."""
+"""The dashboard: what is public, as plain HTML that refreshes every few seconds."""
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
 from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
@@ -15,35 +13,18 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from diminuendo.privacy.sentence import guarantee_sentence
 from diminuendo.service.dashboard import frame, overview, placement, population
 from diminuendo.service.dashboard.html import Html
-from diminuendo.service.public import PlacementView, Public, Reads
-from diminuendo.service.records import PlacementSpec
+from diminuendo.service.dashboard.views import Public, Reads
 
 Auth = Callable[[str], str | None]
-"""The role of whoever has that key; None where it has none. Without a key it is asked for ""."""
+"""From a key to its role, or None; "" where no key was given."""
 
-
-class Planned(Protocol):
-    """What is promised, or why there is nothing."""
-
-    @property
-    def plan(self) -> Mapping[str, Any] | None: ...
-    @property
-    def refused(self) -> str | None: ...
-
-
-Planner = Callable[[PlacementSpec], Awaitable[Planned]]
-"""From facts to what the placement promises, with its `guarantee`."""
-
-ROLES = ("operate", "audit")
+ROLES = ("admin", "auditor")
 COOKIE = "diminuendo-key"
 HOURS = 12
-PAUSE = 60.0
-"""Seconds until something is asked for again that was not to be had."""
 MOST_BYTES = 4096
-"""No form is longer."""
+"""Of a form, at most."""
 STATIC = Path(__file__).parent / "static"
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
 SAFE = {
@@ -56,9 +37,9 @@ SAFE = {
 }
 
 
-def dashboard_routes(store: Reads, auth: Auth, planner: Planner | None = None) -> list[Route]:
-    """All pages, to be mounted at /. They need a key for `operate` or `audit`; whose key is which, `auth` says."""
-    pages = _Pages(Public(store), auth, planner)
+def dashboard_routes(store: Reads, auth: Auth) -> list[Route]:
+    """All pages, to be mounted at /. They need a key with the role `admin` or `auditor`."""
+    pages = _Pages(Public(store), auth)
     return [
         Route("/", pages.overview),
         Route("/placements/{name:path}", pages.placement),
@@ -71,10 +52,8 @@ def dashboard_routes(store: Reads, auth: Auth, planner: Planner | None = None) -
 
 
 class _Pages:
-    def __init__(self, public: Public, auth: Auth, planner: Planner | None) -> None:
-        self._public, self._auth, self._planner = public, auth, planner
-        self._promises: dict[str, str] = {}
-        self._asking: dict[str, asyncio.Task[None]] = {}
+    def __init__(self, public: Public, auth: Auth) -> None:
+        self._public, self._auth = public, auth
 
     async def overview(self, request: Request) -> Response:
         return await self._show(request, "Placements", lambda: overview.overview(self._public))
@@ -84,38 +63,7 @@ class _Pages:
 
     async def placement(self, request: Request) -> Response:
         name = request.path_params["name"]
-
-        def body() -> Html | None:
-            if (view := self._public.placement(name)) is None:
-                return None
-            loop.call_soon_threadsafe(self._ask, view)
-            return placement.placement(self._public, view, self._promises.get(name))
-
-        loop = asyncio.get_running_loop()
-        return await self._show(request, name, body)
-
-    def _ask(self, view: PlacementView) -> None:
-        """Have it worked out what is promised, once, while nobody waits; whoever looks again sees it."""
-        name = view.row.name
-        if self._planner is not None and name not in self._promises and name not in self._asking:
-            self._asking[name] = asyncio.ensure_future(self._promise(self._planner, view))
-
-    async def _promise(self, planner: Planner, view: PlacementView) -> None:
-        name = view.row.name
-        try:
-            result = await planner(view.spec)
-            promised = (
-                None
-                if result.plan is None
-                else guarantee_sentence(
-                    result.plan["guarantee"], max_rounds_per_user=view.spec.max_rounds_per_user
-                )
-            )
-            self._promises[name] = promised or result.refused or ""
-        except Exception:  # it was not to be had; it is asked for again, but not at once
-            await asyncio.sleep(PAUSE)
-        finally:
-            del self._asking[name]
+        return await self._show(request, name, lambda: placement.placement(self._public, name))
 
     async def population(self, request: Request) -> Response:
         name, page = request.path_params["name"], request.query_params.get("page", "0")
@@ -151,17 +99,17 @@ class _Pages:
         return self._auth(request.cookies.get(COOKIE, "")) in ROLES
 
     async def _show(self, request: Request, title: str, body: Callable[[], Html | None]) -> Response:
-        """A page, or the part of it that is refreshed; the store is read in a thread of its own."""
+        """A page, or the part of it that is refreshed; the store is read in a thread."""
         if not self._may(request):
-            return _to_the_door(request)
+            return _to_login(request)
         try:
             result = await run_in_threadpool(body)
-        except Exception:  # whatever a store raises when it is away; what it says may hold anything
-            said = frame.trouble("The store does not answer", "Decisions continue. This page retries.")
-            return _whole(request, title, said, status=503)
+        except Exception:  # of any kind of store; the error may contain anything
+            page = frame.trouble("The store does not answer", "Decisions continue. This page retries.")
+            return _whole(request, title, page, status=503)
         if result is None:
-            said = frame.trouble("Not found", "No placement or population has this name.")
-            return _whole(request, "Not found", said, live=False, status=404)
+            page = frame.trouble("Not found", "No placement or population has this name.")
+            return _whole(request, "Not found", page, live=False, status=404)
         if request.headers.get("hx-request"):
             return HTMLResponse(result, headers=SAFE | {"cache-control": "no-store"})
         return _whole(request, title, result)
@@ -171,20 +119,20 @@ def _whole(
     request: Request, title: str, body: Html, *, live: bool = True, signed_in: bool = True, status: int = 200
 ) -> Response:
     query = f"?{request.url.query}" if request.url.query else ""
-    made = frame.page(
+    content = frame.page(
         title, body, path=request.url.path + query, version=VERSION, live=live, signed_in=signed_in
     )
-    return HTMLResponse(made, status, headers=SAFE | {"cache-control": "no-store"})
+    return HTMLResponse(content, status, headers=SAFE | {"cache-control": "no-store"})
 
 
-def _to_the_door(request: Request) -> Response:
+def _to_login(request: Request) -> Response:
     if request.headers.get("hx-request"):
         return Response(status_code=401, headers=SAFE | {"hx-redirect": "/login"})
     return RedirectResponse("/login", 303, headers=SAFE)
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """What a short form says; of a field that comes twice, the last."""
+    """The fields of a short form; of repeated fields the last."""
     body = b""
     async for piece in request.stream():
         body += piece
@@ -195,7 +143,7 @@ async def _form(request: Request) -> dict[str, str]:
 
 
 async def static(request: Request) -> Response:
-    """One of our files."""
+    """A static file."""
     result = FILES.get(request.path_params["name"])
     if result is None:
         return Response(status_code=404, headers=SAFE)
@@ -212,6 +160,6 @@ def _packed(path: Path) -> tuple[bytes, bytes, str]:
 
 
 FILES = {path.name: _packed(path) for path in sorted(STATIC.iterdir()) if path.suffix in KINDS}
-"""By name: each file, the same compressed, and what it is."""
+"""By name: the content, the same compressed, and the media type."""
 VERSION = hashlib.sha256(b"".join(content for content, _, _ in FILES.values())).hexdigest()[:12]
-"""Of all files together, so that browsers may keep them for good."""
+"""Changes with any file, so that browsers can cache them for good."""

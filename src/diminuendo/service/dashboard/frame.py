@@ -1,11 +1,11 @@
-"""The frame of every page: header, navigation, the part that is refreshed, and how to sign in."""
+"""The frame of every page: header, navigation, the part that is refreshed; and the login page."""
 
 from __future__ import annotations
 
 from diminuendo.service.dashboard.html import Html, fill, joined
 
 EVERY = "2s"
-"""How often pages ask for what is new."""
+"""How often pages refresh."""
 MARK = Html(
     '<svg class="mark" viewBox="0 0 30 14" aria-hidden="true"><path d="M1 1 29 7 1 13" fill="none" '
     'stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>'
@@ -17,7 +17,7 @@ PAGES = (("/", "Placements"), ("/populations", "Populations"))
 def page(
     title: str, body: Html, *, path: str, version: str, live: bool = True, signed_in: bool = True
 ) -> Html:
-    """A whole page; where `live`, its body is asked for again every few seconds."""
+    """A whole page; if `live`, its body refreshes every few seconds."""
     here = "/" + path.strip("/").split("/")[0].replace("placements", "")
     nav = joined(
         fill('<a href="{}"{}>{}</a>', Html(to), Html(' aria-current="page"' if to == here else ""), name)
@@ -56,9 +56,9 @@ def page(
 
 
 def login(wrong: bool) -> Html:
-    """Where a key is asked for."""
+    """The login page."""
     return fill(
-        '<section class="door"><h1>Sign in</h1><p class="soft">With a key for the role <i>operate</i> or <i>audit</i>. '
+        '<section class="login"><h1>Sign in</h1><p class="soft">With a key of the role <i>admin</i> or <i>auditor</i>. '
         "This dashboard shows released values only, never the feedback of a user.</p>"
         '<form method="post" action="/login"><input hidden name="user" '
         'autocomplete="username" value="dashboard"><label for="key">Key</label>'
@@ -69,10 +69,10 @@ def login(wrong: bool) -> Html:
     )
 
 
-def trouble(title: str, said: str) -> Html:
-    """Where something cannot be shown."""
+def trouble(title: str, text: str) -> Html:
+    """A page that says why something cannot be shown."""
     return fill(
         '<section class="empty"><h1>{}</h1><p>{}</p><p><a href="/">All placements</a></p></section>',
         title,
-        said,
+        text,
     )

@@ -1,4 +1,4 @@
-"""HTML in which whatever is filled in stays text, unless it was made here."""
+"""HTML templates that escape what is filled in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 LOST = "\N{REPLACEMENT CHARACTER}"
 TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Signs that turn the direction of what follows: a name with one could rewrite what stands beside it."""
+"""Characters that change the text direction: a name with one could rewrite the text beside it."""
 
 
 class Html(str):
@@ -25,28 +25,23 @@ class _Filling(string.Formatter):
 
 
 def escaped(value: object) -> str:
-    """Anything as text that stays text, without signs that no page may hold."""
+    """Escaped text, without control characters."""
     signs = (LOST if unicodedata.category(s) in ("Cc", "Cs") or s in TURNING else s for s in str(value))
     return escape("".join(signs), quote=True)
 
 
 def fill(template: str, /, *parts: object, **values: object) -> Html:
-    """A template of ours with values in its places; what is not Html is escaped."""
+    """A template with values filled in; values that are not Html are escaped."""
     return Html(_Filling().vformat(template, parts, values))
 
 
 def joined(parts: Iterable[Html], between: str = "") -> Html:
-    """Pieces one after the other."""
+    """Concatenated pieces."""
     return Html(between.join(parts))
 
 
-def each(template: str, values: Iterable[object]) -> Html:
-    """A template filled with each of several values."""
-    return joined(fill(template, value) for value in values)
-
-
 def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]], words: int = 1) -> Html:
-    """A table in a box that scrolls by itself; the first `words` columns hold words, the others numbers."""
+    """A table in a box that scrolls; the first `words` columns hold words, the others numbers."""
     kind = ["" if number < words else ' class="n"' for number in range(len(columns))]
     head = joined(fill('<th scope="col"{}>{}</th>', Html(k), c) for k, c in zip(kind, columns, strict=True))
     body = joined(

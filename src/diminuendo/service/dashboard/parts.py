@@ -1,35 +1,47 @@
-"""Parts of pages: slates, bars, the picture of what stood where, dots that say who is well."""
+"""Parts of pages: slates, bars, the timeline of slates, the health of processes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from urllib.parse import quote
 
-from diminuendo.service.accounts import Account
+from diminuendo.service.dashboard.accounts import Account
 from diminuendo.service.dashboard.html import Html, fill, joined
+from diminuendo.service.dashboard.views import Health, Moment, PlacementView, Slate, State
 from diminuendo.service.dashboard.words import count, epsilon, percent, when
-from diminuendo.service.public import Health, Moment, PlacementView, Slate
 from diminuendo.service.store.fencing import is_closed
 
 ROW, GAP = 38, 6
 MOST_MENUS = 60
-"""As many menus are in the picture at most, the last ones."""
+"""Menus in the timeline, at most; the last ones."""
 WIDE, VERY_WIDE = 9.0, 24.0
-"""From how many percent of the picture on a name is written into its bar: on a large screen, on a phone."""
+"""Percent of the timeline from which a name is written into its bar: on a large screen, on a phone."""
 
-STATES = {"well": "healthy", "late": "late", "away": "no heartbeat"}
-"""What pages call the state of a process."""
+STATES = {"healthy": "healthy", "late": "late", "away": "no heartbeat"}
+"""The state of a process, in words."""
+
+
+def page(title: str, subtitle: object, state: State, body: Html, crumb: Html | None = None) -> Html:
+    """A page with its header."""
+    return fill(
+        '<header class="head"><div>{}<h1>{}</h1><p class="soft">{}</p></div>{}</header>{}',
+        "" if crumb is None else fill('<p class="crumb">{}</p>', crumb),
+        title,
+        subtitle,
+        _health(state),
+        body,
+    )
 
 
 def link(kind: str, name: str, words: str = "", place: str = "") -> Html:
-    """A link to the page of a placement or a population, or to a place on it."""
+    """A link to the page of a placement or a population, or to a section of it."""
     return fill('<a href="/{}/{}{}">{}</a>', Html(kind), quote(name, safe=""), Html(place), words or name)
 
 
 def slate(view: PlacementView, row: Slate, marked: Sequence[int] = ()) -> Html:
-    """The items of a slate by slot; `marked` stand out."""
+    """The items of a slate by slot; `marked` ones are highlighted."""
     items = joined(
         fill(
             "<li{}><span>{}</span></li>",
@@ -42,12 +54,12 @@ def slate(view: PlacementView, row: Slate, marked: Sequence[int] = ()) -> Html:
 
 
 def names(view: PlacementView, items: Sequence[int]) -> Html:
-    """Names of items in a line of text."""
+    """Names of items, in one line."""
     return joined((fill("<b>{}</b>", view.named(item)) for item in items), ", ")
 
 
 def budget_bar(account: Account, mine: str = "") -> Html:
-    """What is spent of a budget, placement by placement, or one of them before all others."""
+    """The spent part of a budget, by placement, or one placement before the others."""
     parts = [(one.placement, one.part) for one in account.placements()]
     if mine:
         own = account.part_of(mine)
@@ -74,22 +86,22 @@ def budget_bar(account: Account, mine: str = "") -> Html:
 
 
 def spent_of(account: Account) -> str:
-    """Epsilon of epsilon, in words."""
+    """The spent epsilon, of the budget's."""
     whole = account.budget.epsilon if account.budget else 0.0
     return f"ε {epsilon(account.spent)} of {epsilon(whole)}"
 
 
 def timeline(view: PlacementView, now: float) -> Html:
-    """Which item stood in which slot from menu to menu. What is shown now is coloured, also where it stood before."""
+    """Which item was in which slot, menu by menu. Items that are shown now are coloured."""
     moments = view.history[-MOST_MENUS:]
     step = 100 / len(moments)
     bars = []
     for slot in range(view.spec.slots):
         at = 0
         for item, run in groupby(moments, key=lambda one: one.slate[slot] if slot < len(one.slate) else -1):
-            result = list(run)
-            bars.append(_bar(view, item, result, slot, at * step, len(result) * step))
-            at += len(result)
+            menus = list(run)
+            bars.append(_bar(view, item, menus, slot, at * step, len(menus) * step))
+            at += len(menus)
     slots = joined(fill("<li>{}</li>", slot + 1) for slot in range(view.spec.slots))
     first, last = moments[0], moments[-1]
     return fill(
@@ -117,41 +129,41 @@ def _bar(view: PlacementView, item: int, run: list[Moment], slot: int, left: flo
     )  # fmt: skip
 
 
-def dots(health: Sequence[Health], stopped: Collection[str] = ()) -> Html:
-    """Trainers, store and front ends: who is well, in words beside a colour; and populations that were stopped."""
-    trainers = [one for one in health if one.name.startswith("trainer")]
-    fronts = [one for one in health if one.name.startswith("front")]
-    result = [_dot("well", "Store", "reachable")]
+def _health(state: State) -> Html:
+    """Trainers, store and front ends, and how many populations have stopped."""
+    trainers = [one for one in state.health if one.name.startswith("trainer")]
+    fronts = [one for one in state.health if one.name.startswith("front")]
     if len(trainers) > 1:
-        result.insert(0, _several("Trainers", trainers))
+        result = [_several("Trainers", trainers)]
     else:
-        state, age = (trainers[0].state, trainers[0].age) if trainers else ("away", None)
-        result.insert(0, _dot(state, "Trainer", "no heartbeat yet" if age is None else STATES[state]))
+        of_it, age = (trainers[0].state, trainers[0].age) if trainers else ("away", None)
+        result = [_dot(of_it, "Trainer", "no heartbeat yet" if age is None else STATES[of_it])]
+    result.append(_dot("healthy", "Store", "reachable"))
     if fronts:
         result.append(_several("Front ends", fronts))
-    if held := [name for name in stopped if not is_closed(name)]:
+    if held := [name for name in state.stopped if not is_closed(name)]:
         result.append(_dot("away", "Ledgers", f"{len(held)} stopped"))
     return fill('<ul class="health">{}</ul>', joined(result))
 
 
 def _several(who: str, those: Sequence[Health]) -> Html:
-    well = sum(one.state == "well" for one in those)
-    state = "well" if well == len(those) else "late" if well else "away"
-    return _dot(state, who, f"{well} of {len(those)} healthy")
+    healthy = sum(one.state == "healthy" for one in those)
+    state = "healthy" if healthy == len(those) else "late" if healthy else "away"
+    return _dot(state, who, f"{healthy} of {len(those)} healthy")
 
 
-def _dot(state: str, who: str, said: str) -> Html:
-    return fill('<li class="{}"><b>{}</b> {}</li>', Html(state), who, said)
+def _dot(state: str, who: str, text: str) -> Html:
+    return fill('<li class="{}"><b>{}</b> {}</li>', Html(state), who, text)
 
 
 def points(identity: str, x: Sequence[float], y: Sequence[float], ceiling: float | None = None) -> Html:
-    """Numbers for a chart that a script draws."""
-    said = {"x": [round(one, 3) for one in x], "y": [float(f"{one:.6g}") for one in y], "ceiling": ceiling}
-    return fill('<data id="{}" hidden value="{}"></data>', Html(identity), json.dumps(said))
+    """The numbers of a chart that a script draws."""
+    data = {"x": [round(one, 3) for one in x], "y": [float(f"{one:.6g}") for one in y], "ceiling": ceiling}
+    return fill('<data id="{}" hidden value="{}"></data>', Html(identity), json.dumps(data))
 
 
 def chart(identity: str, title: str) -> Html:
-    """Where a script draws the numbers of that name."""
+    """The place where a script draws the numbers of that name."""
     return fill(
         '<figure class="chart"><figcaption>{}</figcaption>'
         '<div data-chart="{}" role="img" aria-label="{}" hx-morph-skip></div></figure>',

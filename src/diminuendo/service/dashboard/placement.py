@@ -1,4 +1,4 @@
-"""The page of a placement: slates now and over time, by segment; what was published, what is promised, what changed."""
+"""The page of a placement: slates now, over time and by segment; guarantee, releases, changes, specification."""
 
 from __future__ import annotations
 
@@ -6,41 +6,43 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from diminuendo.service.accounts import Account
+from diminuendo.privacy.sentence import guarantee_sentence
 from diminuendo.service.dashboard import parts
+from diminuendo.service.dashboard.accounts import Account
 from diminuendo.service.dashboard.html import Html, fill, joined, table
 from diminuendo.service.dashboard.overview import FEEDBACK, now_shown
+from diminuendo.service.dashboard.views import Change, PlacementView, Public, abbreviated
 from diminuendo.service.dashboard.words import count, epsilon, percent, span, when
-from diminuendo.service.public import Change, PlacementView, Public, worded
 from diminuendo.service.records import read
 
 MOST, FEW, MOST_POINTS = 12, 4, 200
-"""Of long lists the last ones are shown."""
+"""Rows of tables, contexts of a segment, points of charts."""
 NO_SIGNAL = (
     "Published rewards are consistent with no feedback in time. Check that feedback is sent, and that it arrives "
     "within the deadline. Where very few users click, a healthy run can look like this for a short time."
 )
 
 
-def placement(public: Public, view: PlacementView, promise: str | None) -> Html:
-    """All of it. `promise`: the sentence to quote, once it is known."""
-    now, account = public.now(), public.account(view.row.population)
+def placement(public: Public, name: str) -> Html | None:
+    """The whole page; None if there is no such placement."""
+    state = public.state(name)
+    if not state.placements:
+        return None
+    (view,), now = state.placements, state.now
+    account = public.account(view.row.population)
     items = len(view.spec.items) - len(view.retired)
     sections = [
         _section("now", "Shown now", _now(view, now)),
         _section("time", "Over time", _over_time(view, now)),
         _section("segments", "By segment", _segments(view)) if view.spec.contexts else Html(""),
-        _section("promise", "Guarantee", _promise(promise)),
+        _section("promise", "Guarantee", _promise(view)),
         _section("published", "Releases", _published(public, view, account)),
         _section("catalogue", "Changes", _events(view, now)),
-        _section("spec", "Specification", _made_with(view, now)),
+        _section("spec", "Specification", _specification(view, now)),
     ]
-    return fill(
-        '<header class="head"><div><p class="crumb">{}</p><h1>{}</h1><p class="soft">{}</p></div>{}</header>{}',
-        parts.link("populations", view.row.population), view.row.name,
-        f"{count(view.spec.slots, 'slot')} of {count(items, 'item')}, {FEEDBACK[view.spec.feedback]}",
-        parts.dots(public.health(), public.stopped()), joined(sections),
-    )  # fmt: skip
+    subtitle = f"{count(view.spec.slots, 'slot')} of {count(items, 'item')}, {FEEDBACK[view.spec.feedback]}"
+    crumb = parts.link("populations", view.row.population)
+    return parts.page(view.row.name, subtitle, state, joined(sections), crumb)
 
 
 def _section(identity: str, title: str, body: Html) -> Html:
@@ -52,35 +54,35 @@ def _section(identity: str, title: str, body: Html) -> Html:
 def _now(view: PlacementView, now: float) -> Html:
     since = view.shown_since
     at, why = view.next_menu(now)
-    spec: list[tuple[str, object, object]] = [("Decisions", f"{view.rounds:,}", "rounds assigned")]
+    facts: list[tuple[str, object, object]] = [("Impressions", f"{view.impressions:,}", "assigned so far")]
     if since is not None and view.menu is not None and view.menu.kind != "random":
-        spec += [
+        facts += [
             (
                 "Shown for",
-                f"{max(0, view.rounds - since.first):,}",
-                fill("rounds, since {}", when(since.effective_at, now)),
+                span(now - since.effective_at),
+                count(max(0, view.impressions - since.first), "impression"),
             ),
             ("Menu", view.menu.version, fill("{}", when(view.history[-1].effective_at, now))),
         ]
     coming = when(at, now) if at is not None else _not_yet(view)
-    spec.append(("Next menu", coming, why))
-    if (response_count := view.response_count) is not None:
-        of = f"of the first {response_count.rounds:,} rounds, ± {2 * response_count.deviation:,.0f}"
-        spec.append(("Responses, noisy", f"{max(0.0, response_count.answers):,.0f}", of))
+    facts.append(("Next menu", coming, why))
+    if (noisy := view.responses) is not None:
+        of = f"of the first {noisy.rounds:,} impressions, ± {2 * noisy.deviation:,.0f}"
+        facts.append(("Responses, noisy", f"{max(0.0, noisy.answers):,.0f}", of))
     if view.menu is not None and view.menu.signal:
-        spec.append(
+        facts.append(
             (
                 "Signal",
                 view.menu.signal,
                 NO_SIGNAL if view.menu.signal == "no signal" else "from published rewards",
             )
         )
-    numbers = joined(fill("<div><dt>{}</dt><dd>{}<small>{}</small></dd></div>", *fact) for fact in spec)
+    numbers = joined(fill("<div><dt>{}</dt><dd>{}<small>{}</small></dd></div>", *fact) for fact in facts)
     shares = table(
         "Slates that alternate in this block",
-        ("Slate", "Share of rounds"),
+        ("Slate", "Share of impressions"),
         [
-            (worded([view.named(item) for item in row], 9), percent(share))
+            (abbreviated([view.named(item) for item in row], 9), percent(share))
             for row, share in view.shares[:MOST]
         ],
     )
@@ -89,7 +91,7 @@ def _now(view: PlacementView, now: float) -> Html:
 
 
 def _not_yet(view: PlacementView) -> str:
-    """The next menu, where its time is not known."""
+    """When the next menu comes, if its time is not known."""
     if view.over:
         return "at the end"
     return f"after {view.to_go:,}" if view.to_go else "not announced"
@@ -99,34 +101,36 @@ def _over_time(view: PlacementView, now: float) -> Html:
     if len(view.history) < 2:
         return Html('<p class="none">This chart starts with the second menu.</p>')
     known = {(moment.effective_at, moment.first) for moment in view.history} | set(view.points)
-    result = [*sorted(known)[:: 1 + len(known) // MOST_POINTS], (now, view.rounds)]
+    points = [*sorted(known)[:: 1 + len(known) // MOST_POINTS], (now, view.impressions)]
     changes = joined(_change(view, change, now) for change in view.changes[:MOST])
-    still = fill('<p class="soft">All {} have the same leading slate.</p>', count(len(view.history), "menu"))
+    unchanged = fill(
+        '<p class="soft">All {} have the same leading slate.</p>', count(len(view.history), "menu")
+    )
     return joined(
         [
             parts.timeline(view, now),
-            fill('<ol class="changes" reversed>{}</ol>', changes) if changes else still,
-            parts.chart("rounds", "Decisions so far"),
+            fill('<ol class="changes" reversed>{}</ol>', changes) if changes else unchanged,
+            parts.chart("impressions", "Impressions so far"),
             parts.points(
-                "rounds", [at for at, _ in result], list(accumulate((many for _, many in result), max))
+                "impressions", [at for at, _ in points], list(accumulate((many for _, many in points), max))
             ),
         ]
     )
 
 
 def _change(view: PlacementView, change: Change, now: float) -> Html:
-    said = [
+    moves = [
         fill('<span class="{}">{} {}</span>', Html(kind), word, parts.names(view, items))
         for kind, word, items in (
-            ("came", "in", change.came),
-            ("left", "out", change.left),
+            ("added", "in", change.added),
+            ("removed", "out", change.removed),
             ("moved", "moved", change.moved),
         )
-        if items and not (kind == "moved" and change.came)
+        if items and not (kind == "moved" and change.added)
     ]
     at = change.moment
     return fill(
-        "<li><span>menu {}, {}</span>{}</li>", at.version, when(at.effective_at, now), joined(said, " ")
+        "<li><span>menu {}, {}</span>{}</li>", at.version, when(at.effective_at, now), joined(moves, " ")
     )
 
 
@@ -137,7 +141,7 @@ def _segments(view: PlacementView) -> Html:
         return Html('<p class="none">All contexts have the same slate.</p>')
     rows = [
         (
-            _users(one.users),
+            _contexts(one.contexts),
             parts.slate(view, one.slate, one.own),
             parts.names(view, one.own) or Html("nothing"),
         )
@@ -148,16 +152,17 @@ def _segments(view: PlacementView) -> Html:
     )
 
 
-def _users(types: Sequence[str]) -> Html:
-    more = [fill('<span class="soft">and {} more</span>', len(types) - FEW)] if len(types) > FEW else []
+def _contexts(names: Sequence[str]) -> Html:
+    more = [fill('<span class="soft">and {} more</span>', len(names) - FEW)] if len(names) > FEW else []
     return fill(
-        '<div class="types">{}</div>', joined([*(fill("<span>{}</span>", one) for one in types[:FEW]), *more])
+        '<div class="types">{}</div>', joined([*(fill("<span>{}</span>", one) for one in names[:FEW]), *more])
     )
 
 
-def _promise(sentence: str | None) -> Html:
-    if sentence is None:
-        return Html('<p class="none">Computing the guarantee; this page refreshes.</p>')
+def _promise(view: PlacementView) -> Html:
+    if view.menu is None:
+        return Html('<p class="none">The guarantee is published with the first menu.</p>')
+    sentence = guarantee_sentence(view.menu.guarantee, max_rounds_per_user=view.spec.max_rounds_per_user)
     return fill(
         '<blockquote><p id="sentence">{}</p></blockquote><button data-copy="sentence">Copy the guarantee</button>',
         sentence,
@@ -191,29 +196,29 @@ def _published(public: Public, view: PlacementView, account: Account) -> Html:
 
 
 def _events(view: PlacementView, now: float) -> Html:
-    result: list[tuple[float, tuple[object, ...]]] = [
-        (event.at, (event.kind, _said(read(dict[str, Any], event.body) or {}), event.by))
+    events: list[tuple[float, tuple[object, ...]]] = [
+        (event.at, (event.kind, _details(read(dict[str, Any], event.body) or {}), event.by))
         for event in view.events
     ]
-    result += [
+    events += [
         (
             one.effective_at,
-            ("drift", f"data before round {one.remembers_from:,} is no longer used", "learner"),
+            ("drift", f"data before impression {one.remembers_from:,} is no longer used", "learner"),
         )
         for one in view.drifts
     ]
-    if not result:
+    if not events:
         return Html('<p class="none">No item was added or retired, and no drift was detected.</p>')
-    newest = sorted(result, key=lambda one: one[0])[::-1][:MOST]
-    rows = [(when(at, now), *said) for at, said in newest]
+    newest = sorted(events, key=lambda one: one[0])[::-1][:MOST]
+    rows = [(when(at, now), *rest) for at, rest in newest]
     return table("Newest first", ("Time", "Event", "Details", "By"), rows, words=4)
 
 
-def _made_with(view: PlacementView, now: float) -> Html:
+def _specification(view: PlacementView, now: float) -> Html:
     spec = view.spec
     limit = "" if spec.users is None else f", for {count(spec.users, 'user')}"
     limit += f", learns from a public sample of one in {spec.sample:,}" if spec.sample > 1 else ""
-    limit += f", retention of {spec.retention:,} rounds" if spec.retention is not None else ""
+    limit += f", retention of {spec.retention:,} impressions" if spec.retention is not None else ""
     rows: list[tuple[str, object]] = [
         ("Created", fill("{}{}", when(view.row.made_at, now), limit)),
         (
@@ -223,13 +228,13 @@ def _made_with(view: PlacementView, now: float) -> Html:
         (
             "Budget",
             f"ε {epsilon(spec.epsilon)} at δ {epsilon(spec.delta)}; at most "
-            f"{count(spec.max_rounds_per_user, 'round')} per user",
+            f"{count(spec.max_rounds_per_user, 'impression')} per user",
         ),
         ("Feedback deadline", span(spec.deadline)),
         (
             "Publication",
             f"every {spec.publish_interval:g} s at most, "
-            f"{spec.publish_delay:g} s or more after the rounds behind a menu are closed",
+            f"{spec.publish_delay:g} s or more after the impressions of a menu are closed",
         ),
         (
             "Contexts",
@@ -245,12 +250,12 @@ def _made_with(view: PlacementView, now: float) -> Html:
 def _rules(view: PlacementView) -> list[str]:
     spec = view.spec
     result = [f"slot {slot + 1} always shows {name}" for slot, name in spec.pinned.items()]
-    result += [f"at most {most} of {worded(names)}" for names, most in spec.caps]
+    result += [f"at most {most} of {abbreviated(names)}" for names, most in spec.caps]
     return result + (["users may exclude items"] if spec.exclusions else [])
 
 
-def _said(body: Any) -> Html:
-    """What an event says, whatever its fields."""
+def _details(body: Any) -> Html:
+    """The fields of an event."""
     if not isinstance(body, dict):
         return fill("{}", body)
     return joined(

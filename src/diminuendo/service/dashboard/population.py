@@ -1,34 +1,32 @@
-"""The page of a population: what is spent of its budget, on what, what is left, and the ledger line by line."""
+"""The page of a population: its budget, what was spent on what, and the ledger line by line."""
 
 from __future__ import annotations
 
-from diminuendo.service.accounts import Account, Line
 from diminuendo.service.dashboard import parts
+from diminuendo.service.dashboard.accounts import Account, Line
 from diminuendo.service.dashboard.html import Html, fill, joined, table
+from diminuendo.service.dashboard.views import Public, State
 from diminuendo.service.dashboard.words import epsilon, percent
-from diminuendo.service.public import Public
 
 PAGE, MOST_POINTS = 25, 200
-"""Lines of the ledger on a page, and points on a chart."""
+"""Lines of the ledger on a page; points of a chart."""
 
 
 def population(public: Public, name: str, page: int) -> Html:
-    """All of it; `page` is that of the ledger, 0 the newest."""
-    account = public.account(name)
-    return fill(
-        '<header class="head"><div><p class="crumb"><a href="/populations">Population</a></p><h1>{}</h1>'
-        '<p class="soft">{}</p></div>{}</header>{}{}{}',
-        name,
-        _budget(account),
-        parts.dots(public.health(), public.stopped()),
-        joined([_stopped(public.stopped().get(name, "")), _warning(account)]),
-        _spending(public, name, account) if account.budget else Html(""),
-        _ledger(name, account, page),
-    )
+    """The whole page; `page` is that of the ledger, 0 the newest."""
+    account, state = public.account(name), public.state()
+    sections = [
+        _stopped(state.stopped.get(name, "")),
+        _warning(account),
+        _spending(state, name, account) if account.budget else Html(""),
+        _ledger(account, page),
+    ]
+    crumb = Html('<a href="/populations">Population</a>')
+    return parts.page(name, _budget(account), state, joined(sections), crumb)
 
 
 def _budget(account: Account) -> str:
-    """What may be spent, on whom."""
+    """The budget, and its unit of privacy."""
     if account.budget is None:
         return "The ledger has no entry yet."
     budget, rounds = account.budget, account.budget.unit.rounds
@@ -52,7 +50,7 @@ def _warning(account: Account) -> Html:
     )
 
 
-def _spending(public: Public, name: str, account: Account) -> Html:
+def _spending(state: State, name: str, account: Account) -> Html:
     numbers = (
         (
             f"ε {epsilon(account.spent)}",
@@ -64,24 +62,24 @@ def _spending(public: Public, name: str, account: Account) -> Html:
     rows = []
     for whole in account.placements():
         several = account.purposes(whole.placement)
-        who = parts.link("placements", whole.placement) if whole.placement else "all placements"
+        where = parts.link("placements", whole.placement) if whole.placement else "all placements"
         for number, one in enumerate(several if len(several) == 1 else [whole, *several]):
             rows.append(
                 (
-                    who if number == 0 else "",
+                    where if number == 0 else "",
                     one.purpose or "all",
                     one.charges,
                     epsilon(one.epsilon),
                     percent(one.part),
                 )
             )
-    moments = [m for view in public.placements() if view.row.population == name for m in view.history]
+    moments = [m for view in state.placements if view.row.population == name for m in view.history]
     known = {
-        (moment.effective_at, worth)
+        (moment.effective_at, spent)
         for moment in sorted(moments, key=lambda one: one.effective_at)[:: 1 + len(moments) // MOST_POINTS]
-        if (worth := account.spent_at(moment.head)) is not None
+        if (spent := account.spent_at(moment.head)) is not None
     }
-    result = [*sorted(known), (public.now(), account.spent)]
+    points = [*sorted(known), (state.now, account.spent)]
     return joined(
         [
             fill('<ul class="numbers">{}</ul>', joined(fill("<li><b>{}</b>{}</li>", *one) for one in numbers)),
@@ -95,24 +93,24 @@ def _spending(public: Public, name: str, account: Account) -> Html:
             table("Spending", ("Placement", "Purpose", "Charges", "ε alone", "Share of budget"), rows, 2)
             if rows
             else Html('<p class="none">Nothing is spent yet.</p>'),
-            parts.chart("spent", "Epsilon spent, by menu") if len(result) > 1 else Html(""),
+            parts.chart("spent", "Epsilon spent, by menu") if len(points) > 1 else Html(""),
             parts.points(
-                "spent", [at for at, _ in result], [worth for _, worth in result],
+                "spent", [at for at, _ in points], [spent for _, spent in points],
                 account.budget.epsilon if account.budget else None,
-            ) if len(result) > 1 else Html(""),
+            ) if len(points) > 1 else Html(""),
         ]
     )  # fmt: skip
 
 
-def _ledger(name: str, account: Account, page: int) -> Html:
+def _ledger(account: Account, page: int) -> Html:
     if not account.lines:
         return Html('<section><h2 id="ledger">Ledger</h2><p class="none">It has no entry yet.</p></section>')
     pages = -(-len(account.lines) // PAGE)
     page = min(max(page, 0), pages - 1)
     newest = account.lines[::-1][page * PAGE : (page + 1) * PAGE]
     turn = [
-        fill('<a href="?page={}#ledger" rel="{}">{}</a>', to, Html(rel), said)
-        for to, rel, said in ((page - 1, "prev", "Newer"), (page + 1, "next", "Older"))
+        fill('<a href="?page={}#ledger" rel="{}">{}</a>', to, Html(rel), label)
+        for to, rel, label in ((page - 1, "prev", "Newer"), (page + 1, "next", "Older"))
         if 0 <= to < pages
     ]
     return fill(
@@ -129,7 +127,7 @@ def _ledger(name: str, account: Account, page: int) -> Html:
 
 
 def _row(account: Account, line: Line) -> tuple[object, ...]:
-    worth = "" if line.cost is None else epsilon(account.worth(line.cost))
+    alone = "" if line.cost is None else epsilon(account.epsilon(line.cost))
     about = line.about if line.kind != "release" else ""
     short = fill('<code title="{}">{}</code>', line.head, line.head[:10])
-    return (line.number, line.kind, line.placement, line.name, about, worth, short)
+    return (line.number, line.kind, line.placement, line.name, about, alone, short)

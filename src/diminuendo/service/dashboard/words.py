@@ -1,4 +1,4 @@
-"""Numbers and times as users read them."""
+"""Numbers and times in words."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def span(seconds: float) -> str:
 
 
 def when(at: float, now: float) -> Html:
-    """A moment, relative to now; the exact one can be looked at."""
-    said = f"in {span(at - now)}" if at > now + 1 else "in a moment" if at > now else f"{span(now - at)} ago"
+    """A time relative to now; the exact one is in the tooltip."""
+    text = f"in {span(at - now)}" if at > now + 1 else "in a moment" if at > now else f"{span(now - at)} ago"
     moment = datetime.fromtimestamp(at, UTC)
     exact = f"{moment:%Y-%m-%d %H:%M:%S} UTC"
-    return fill('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, said)
+    return fill('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, text)
 
 
 def epsilon(value: float) -> str:
@@ -33,7 +33,7 @@ def epsilon(value: float) -> str:
 
 
 def percent(part: float) -> str:
-    """A share, without saying that a little is nothing or that nearly all is all."""
+    """A share; little is not rounded to nothing, nor nearly all to all."""
     if 0 < part < 0.01:
         return "under 1 %"
     return f"{min(99, round(100 * part)) if part < 1 else 100} %"

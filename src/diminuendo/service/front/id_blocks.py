@@ -46,7 +46,7 @@ class Taken:
         self.next = id_block.first
         self.until = requested_at + (id_block.expires_at - id_block.at)
         """By this process's clock, which began to count before the store's did."""
-        self.answer_before = datetime.fromtimestamp(id_block.expires_at + deadline, UTC).isoformat(
+        self.feedback_until = datetime.fromtimestamp(id_block.expires_at + deadline, UTC).isoformat(
             timespec="milliseconds"
         )
         self.waiting = 0
@@ -137,7 +137,7 @@ class Rounds:
         finally:
             self._waiting -= wanted
 
-    def answer_before(self, number: int) -> str | None:
+    def feedback_until(self, number: int) -> str | None:
         """Until when an answer counts to a round that was shown before, or a little earlier; None: not known here.
 
         ID blocks are handed out in the order of rounds and of time, and all last equally long. So where the round's own
@@ -219,7 +219,7 @@ class Rounds:
             return False
         if count and id_block is not None and chooser is not None:
             self._ahead = Taken(id_block, chooser, requested_at, self._deadline)
-            self._deadlines.append((id_block.first, self._ahead.answer_before))
+            self._deadlines.append((id_block.first, self._ahead.feedback_until))
             self.id_blocks += 1
         return count == 0 or self._ahead is not None
 

@@ -34,7 +34,7 @@ class Decision(msgspec.Struct, frozen=True):
     """The shop's names of the items, by slot."""
     propensity: float | None
     token: str
-    answer_before: str
+    expires_at: str
 
 
 _system = SystemRandom()
@@ -74,7 +74,7 @@ class Serving:
         slate = await self._slate(chooser, chooser.slate, number, type_, excluded)
         shown = Shown(place.number, number, chooser.menu.version, True, slate, type_)
         chance = taken.bag.chance(number, type_)
-        return Decision(chooser.written(slate), chance, self._tokens.seal(shown), taken.answer_before)
+        return Decision(chooser.written(slate), chance, self._tokens.seal(shown), taken.feedback_until)
 
     async def decide_for(
         self, place: Placement, user_id: str, key: str, type_: int, excluded: Collection[int]
@@ -113,9 +113,9 @@ class Serving:
             taken.waiting -= 1
         if counted.round != number or not counted.counts:
             taken.silence(number)
-        until = taken.answer_before
+        until = taken.feedback_until
         if counted.round != number:
-            before, deadline = place.covering(counted.round), place.rounds.answer_before(counted.round)
+            before, deadline = place.covering(counted.round), place.rounds.feedback_until(counted.round)
             if before is None or deadline is None:
                 return await self._fallback(place, type_, excluded)
             chooser, chance, until = before, None, deadline

@@ -28,6 +28,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diminuendo.errors import InvalidInput
@@ -42,7 +43,7 @@ which it is stored. So once a time is written down, no answer is stored any more
 NO_PLACEMENT = 0
 """The number of no placement: feedback to it is left out, and takes as long as others."""
 DAY = 86_400.0
-"""Seconds: lines that no menu shows are shown at a whole one of these; operators' requests are remembered as long."""
+"""Seconds: lines that no menu shows are shown at a whole one of these."""
 
 
 Heartbeat = tuple[float, str]
@@ -204,8 +205,24 @@ STORES: dict[str, Callable[[str], Store]] = {"sqlite": _sqlite, "postgresql": _p
 
 def open_store(address: str) -> Store:
     """The store at an address like `sqlite:service.db` or `postgresql://host/name`; made where there is none yet."""
+    scheme, place = _parts(address)
+    return STORES[scheme](place)
+
+
+def find_store(address: str) -> Store | None:
+    """The store at that address, or None where there is none yet. Nothing is created."""
+    scheme, place = _parts(address)
+    if scheme == "sqlite":
+        path = Path(place)
+        return _sqlite(place) if path.exists() and path.stat().st_size else None
+    from diminuendo.service.store.postgres import find_postgres
+
+    return find_postgres(f"postgresql:{place}")
+
+
+def _parts(address: str) -> tuple[str, str]:
     result = re.fullmatch(r"([a-z]+):(.+)", address)
     scheme, place = result.groups() if result else ("sqlite", address)
     if scheme not in STORES:
         raise InvalidInput(f"Addresses of stores begin with {', '.join(STORES)} and a colon; got {scheme!r}.")
-    return STORES[scheme](place)
+    return scheme, place

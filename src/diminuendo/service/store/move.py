@@ -22,7 +22,7 @@ from diminuendo.service.store.postgres.server import Db, PostgresServer
 from diminuendo.service.store.sqlite_file import Moved, SqliteFile
 
 COPIED = (
-    "heartbeats", "populations", "placements", "trainers", "counters", "events", "requests", "menus", "allowed",
+    "heartbeats", "populations", "placements", "trainers", "counters", "events", "menus", "allowed",
     "id_blocks", "answers", "user_rounds", "snapshot_parts", "trainer_keys", "ledger", "releases",
 )  # fmt: skip
 """The tables, in an order in which whatever is referred to comes first."""

@@ -41,7 +41,7 @@ def refuse_older(store: Store, folder: Path) -> None:
         raise LedgerDamaged(
             f"The store is older than what {folder} knows of it, by {seconds:,.0f} seconds: it was restored from "
             "a copy, and who was shown what since then is lost. Put the newest one back. If there is none, stop all of "
-            "the site and start this machine with `diminuendo serve .. --adopt`: it closes the old populations and "
+            "the site and run `diminuendo apply .. --adopt`: it closes the old populations and "
             "begins new ones."
         )
 
@@ -60,8 +60,8 @@ def refuse_unknown(store: Store, folder: Path) -> None:
         f"The store has a history (populations {', '.join(used)}), and {folder} has no high-water mark that says how "
         f"far it had come (expected: files {NOTE}*), nor does another trainer work on it. If it was restored from a "
         "copy, what was published since that copy would be drawn again, with other values. If this is the machine of "
-        "the site, bring that folder back. If another machine is, start that one first. Else start this machine with "
-        "`diminuendo serve .. --adopt`: it closes the old populations, whose budgets count as spent, and begins new "
+        "the site, bring that folder back. If another machine is, start that one first. Else run "
+        "`diminuendo apply .. --adopt`: it closes the old populations, whose budgets count as spent, and begins new "
         "ones of the same names, which show the last published slates until they have published their own."
     )
 
@@ -77,10 +77,10 @@ def adopt(store: Store, folder: Path, make_keys: Callable[[], None] = lambda: No
             if _marked(folder)
             else "nothing was published in it yet"
         )
-        raise InvalidInput(f"There is nothing to adopt: {why}. Start without --adopt.")
+        raise InvalidInput(f"There is nothing to adopt: {why}. Run it without --adopt.")
     for name in _heartbeats(store, TRAINERS, FRONT_ENDS):
         raise InvalidInput(
-            f"{name} works on this store, so nothing is adopted. To join a site start without --adopt. To adopt a "
+            f"{name} works on this store, so nothing is adopted. To join a site, do not adopt. To adopt a "
             "store that was restored stop all trainers and front ends first, on all machines."
         )
     make_keys()  # where they are lost: users are counted anew

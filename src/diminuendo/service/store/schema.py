@@ -42,9 +42,6 @@ CREATE TABLE {s}events (
 );
 CREATE INDEX events_of ON {s}events (placement, seq);
 CREATE INDEX events_at ON {s}events (at);
-CREATE TABLE {s}requests (
-    key text PRIMARY KEY, digest {bytes} NOT NULL, reply {bytes} NOT NULL, at double precision NOT NULL
-);
 
 CREATE TABLE {s}menus (
     placement bigint NOT NULL REFERENCES {s}placements,

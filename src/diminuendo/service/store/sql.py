@@ -117,14 +117,6 @@ class Store(ABC):
     def add_event(self, placement: int, kind: str, body: bytes, by: str) -> int:
         """Write down what an operator does, and reserve no further round by any menu so far; its number."""
 
-    @abstractmethod
-    def remember_request(self, key: str, digest: bytes, reply: bytes) -> tuple[bytes, bytes]:
-        """An operator's request by its Idempotency-Key: digest and reply of the first of this day."""
-
-    @abstractmethod
-    def end_request(self, key: str, reply: bytes) -> None:
-        """The final reply to an operator's request, in place of the one that is remembered."""
-
     def populations(self) -> dict[str, bytes]:
         """By name, the spec of each."""
         return dict(self.rows("SELECT name, spec FROM diminuendo.populations ORDER BY number"))

@@ -14,7 +14,6 @@ import msgspec
 from diminuendo.errors import InvalidInput
 from diminuendo.service.records import Report
 from diminuendo.service.store import (
-    DAY,
     STORED_WITHIN,
     AnswerRow,
     Change,
@@ -96,19 +95,6 @@ class SqliteStore(Store):
                 *(placement, at, kind, body, by),
             )
             return int(seq)
-
-    def remember_request(self, key: str, digest: bytes, reply: bytes) -> tuple[bytes, bytes]:
-        """An operator's request by its Idempotency-Key: digest and reply of the first of this day."""
-        with self._file.writing() as at:
-            self._file.execute("DELETE FROM requests WHERE at < ?", at - DAY)
-            self._file.execute("INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?)", key, digest, reply, at)
-            ((first, body),) = self.rows("SELECT digest, reply FROM requests WHERE key = ?", key)
-            return first, body
-
-    def end_request(self, key: str, reply: bytes) -> None:
-        """The final reply to an operator's request, in place of the one that is remembered."""
-        with self._file.writing():
-            self._file.execute("UPDATE requests SET reply = ? WHERE key = ?", reply, key)
 
     # Front ends.
 

@@ -77,7 +77,7 @@ class AnswerReader:
                 return [None]
             there = 0 <= said.click < len(row) and row[said.click] != EMPTY_SLOT
             return [sum(item != EMPTY_SLOT for item in row[: said.click])] if there else []
-        return [said.wants] if said.wants is not None and self._can_want(said.wants) else []
+        return [said.ratings] if said.ratings is not None and self._can_want(said.ratings) else []
 
     def _can_want(self, wants: dict[int, float]) -> bool:
         most = len(self._spec.items)

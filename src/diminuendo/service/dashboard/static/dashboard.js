@@ -4,11 +4,11 @@ const charts = new Map()
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 const short = new Intl.NumberFormat("en", { notation: "compact" })
 
-function made(box, said) {
+function plot(box, data) {
   const axis = { stroke: colour("--soft"), grid: { stroke: colour("--rule"), width: 1 }, ticks: { show: false }, font: "13px system-ui" }
-  const paths = said.ceiling ? uPlot.paths.stepped({ align: 1 }) : undefined
+  const paths = data.ceiling ? uPlot.paths.stepped({ align: 1 }) : undefined
   const series = [{}, { stroke: colour("--mark"), width: 2, fill: colour("--tint"), paths, points: { show: false } }]
-  if (said.ceiling) series.push({ stroke: colour("--soft"), width: 1, dash: [4, 4], points: { show: false } })
+  if (data.ceiling) series.push({ stroke: colour("--soft"), width: 1, dash: [4, 4], points: { show: false } })
   const values = (_, all) => all.map(one => short.format(one))
   const times = (_, all, at, room, step) => all.map(one => new Date(1000 * one).toLocaleString([], step < 86400
     ? { hour: "2-digit", minute: "2-digit", second: step < 60 ? "2-digit" : undefined, hourCycle: "h23" }
@@ -25,10 +25,10 @@ function draw(again) {
   for (const box of document.querySelectorAll("[data-chart]")) {
     const source = document.getElementById(box.dataset.chart)
     if (!source) continue
-    const said = JSON.parse(source.value)
-    if (!charts.has(box)) charts.set(box, made(box, said))
+    const data = JSON.parse(source.value)
+    if (!charts.has(box)) charts.set(box, plot(box, data))
     const chart = charts.get(box)
-    chart.setData(said.ceiling ? [said.x, said.y, said.x.map(() => said.ceiling)] : [said.x, said.y])
+    chart.setData(data.ceiling ? [data.x, data.y, data.x.map(() => data.ceiling)] : [data.x, data.y])
     if (chart.width !== box.clientWidth) chart.setSize({ width: box.clientWidth, height: 200 })
   }
 }

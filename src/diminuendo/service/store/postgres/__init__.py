@@ -28,17 +28,25 @@ from diminuendo.service.store import (
 )
 from diminuendo.service.store.fencing import FencedWrite
 from diminuendo.service.store.postgres.schema import FRONT_ENDS
-from diminuendo.service.store.postgres.server import BEGIN, PostgresServer, check_fence, run, shown
+from diminuendo.service.store.postgres.server import BEGIN, NoTables, PostgresServer, check_fence, run, shown
 from diminuendo.service.store.sql import FORGET, Script, Store, T, check_id_block
 
-__all__ = ["PostgresStore", "shown"]
+__all__ = ["PostgresStore", "find_postgres", "shown"]
+
+
+def find_postgres(address: str) -> PostgresStore | None:
+    """The store in the database of that address, or None if it has no tables of ours yet. Nothing is created."""
+    try:
+        return PostgresStore(address, make=False)
+    except NoTables:
+        return None
 
 
 class PostgresStore(Store):
     """A store in the database of that address."""
 
-    def __init__(self, address: str) -> None:
-        self._server = PostgresServer(address)
+    def __init__(self, address: str, *, make: bool = True) -> None:
+        self._server = PostgresServer(address, make=make)
         self.place = self._server.name
         self._latest, self._lock = 0.0, threading.Lock()
 
@@ -94,16 +102,6 @@ class PostgresStore(Store):
         values = (placement, kind, body, by)
         ((seq,),) = self._server.rows("SELECT diminuendo.add_event($1, $2, $3, $4)", *values, again=False)
         return int(seq)
-
-    def remember_request(self, key: str, digest: bytes, reply: bytes) -> tuple[bytes, bytes]:
-        """An operator's request by its Idempotency-Key: digest and reply of the first of this day."""
-        query, values = "SELECT * FROM diminuendo.remember_request($1, $2, $3)", (key, digest, reply)
-        ((first, body),) = self._server.rows(query, *values, again=False)
-        return first, body
-
-    def end_request(self, key: str, reply: bytes) -> None:
-        """The final reply to an operator's request, in place of the one that is remembered."""
-        self.rows("SELECT diminuendo.end_request($1, $2)", key, reply)
 
     def adopt(self) -> list[str]:
         """Close the populations with a history, and begin new ones in their place, when no fenced write is open."""

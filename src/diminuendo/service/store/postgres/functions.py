@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diminuendo.service.store import DAY, STORED_WITHIN
+from diminuendo.service.store import STORED_WITHIN
 from diminuendo.service.store.postgres.schema import FRONT_ENDS, TABLES
 from diminuendo.service.store.sql import LONGEST_ID_BLOCK
 
@@ -85,27 +85,6 @@ BEGIN
         INSERT INTO counters (placement) VALUES (made);
     END IF;
     RETURN made;
-END $$;
-
--- Of the first request of that key of this day.
-CREATE FUNCTION diminuendo.remember_request(called text, its_digest bytea, its_reply bytea)
-RETURNS TABLE (digest bytea, reply bytea) LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
-#variable_conflict use_column
-DECLARE
-    moment double precision;
-BEGIN
-    PERFORM join_writers();
-    moment := advance_clock();
-    DELETE FROM requests WHERE at < moment - {DAY};
-    INSERT INTO requests VALUES (called, its_digest, its_reply, moment) ON CONFLICT DO NOTHING;
-    RETURN QUERY SELECT digest, reply FROM requests WHERE key = called;
-END $$;
-
-CREATE FUNCTION diminuendo.end_request(called text, its_reply bytea) RETURNS void LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
-    PERFORM join_writers();
-    UPDATE requests SET reply = its_reply WHERE key = called;
 END $$;
 
 CREATE FUNCTION diminuendo.check_placement(which bigint) RETURNS void LANGUAGE plpgsql

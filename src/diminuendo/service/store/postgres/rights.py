@@ -18,7 +18,7 @@ ROLES = ("front", "trainer")
 CALLED = (
     "instant", "visible_id_blocks", "visible_ledger", "visible_releases", "heartbeat", "add_population",
     "add_placement", "add_event",
-    "remember_request", "end_request", "reserve_ids", "put", "erase", "erase_user",
+    "reserve_ids", "put", "erase", "erase_user",
 )  # fmt: skip
 """Functions that front ends call."""
 READ = (*PUBLIC, "menus", "heartbeats")

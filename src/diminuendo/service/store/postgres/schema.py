@@ -26,7 +26,6 @@ WITHIN = (
     "writer_lock",
     "heartbeats",
     "counters",
-    "requests",
     "menus",
     "allowed",
     "id_blocks",

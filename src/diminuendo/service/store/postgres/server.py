@@ -96,6 +96,10 @@ class WatchfulLoop(asyncio.SelectorEventLoop):
         return transport, protocol
 
 
+class NoTables(InvalidInput):
+    """The database has no tables of ours yet."""
+
+
 class PostgresServer:
     """The database of that address, with tables of ours; made if there are none.
 
@@ -104,9 +108,10 @@ class PostgresServer:
 
     __getstate__ = refuse_copies
 
-    def __init__(self, address: str, *, filling: bool = False) -> None:
+    def __init__(self, address: str, *, filling: bool = False, make: bool = True) -> None:
+        """`make`: create or update the tables; otherwise `NoTables` if there are none."""
         self.name, self._address = shown(address), address
-        self._owner, self._closed = os.getpid(), False
+        self._owner, self._closed, self._make = os.getpid(), False, make
         self._loop = WatchfulLoop()
         self._idle: list[Db] = []
         self._places = asyncio.Semaphore(CONNECTIONS)
@@ -272,6 +277,13 @@ class PostgresServer:
         version = await self._version(db)
         if version == len(STEPS):
             return
+        if not self._make:
+            if version:
+                raise InvalidInput(
+                    f"{self.name} has tables of version {version}, and this diminuendo needs {len(STEPS)}: `diminuendo "
+                    "apply` updates them."
+                )
+            raise NoTables(f"{self.name} has no tables of diminuendo yet.")
         await db.execute(BEGIN + (CHANGE if version else MAKE))
         version = await self._version(db)  # another process may have been faster
         if not version and await db.fetchval(OTHERS):
@@ -286,7 +298,7 @@ class PostgresServer:
         except asyncpg.InsufficientPrivilegeError:
             raise InvalidInput(
                 f"{self.name} has tables of version {version}, this diminuendo needs {len(STEPS)}, and this role may "
-                "not make them. Open it once as who owns the database: `diminuendo serve --check`."
+                "not make them. Open it once as who owns the database: `diminuendo apply`."
             ) from None
         await db.execute("COMMIT")
 

@@ -1,4 +1,4 @@
-"""What cannot be: facts that are refused, in a site's file and by the API alike, before anything is made of them."""
+"""Validation of populations and placements in a site's file."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from collections.abc import Iterator
 from diminuendo.service.records import PlacementSpec, PopulationSpec
 
 LONGEST = 366 * 86_400.0
-"""Seconds that a deadline, a tick or an allowance may have: a year."""
+"""Seconds of a deadline, a publish interval or a publish delay, at most: a year."""
 SHORTEST = 0.001
-"""Seconds that a deadline or a tick has at least."""
+"""Seconds of a deadline or a publish interval, at least."""
 FASTEST = 1e6
 """Decisions a second."""
 MOST = 10**12
-"""Users, rounds, visits."""
+"""Users, rounds."""
 EPSILON = 1e6
-"""Of a population or a placement. Far less promises nothing; trials of the service itself ask for next to no noise."""
+"""Of a population or a placement. Tests of the service ask for next to no noise; far less promises nothing."""
 
-Unfit = Iterator[tuple[str, str]]
-"""Fields, and what is expected of each; nothing where all is well."""
+Errors = Iterator[tuple[str, str]]
+"""Fields, and what is expected of each."""
 
 
-def unfit_population(spec: PopulationSpec) -> Unfit:
+def population_errors(spec: PopulationSpec) -> Errors:
     """What is wrong with a population."""
-    yield from _unfit_budget(spec)
+    yield from _budget_errors(spec)
 
 
-def unfit_placement(spec: PlacementSpec) -> Unfit:
-    """What is wrong with a placement, as far as that can be told at once; the rest is said by who makes its learner."""
+def placement_errors(spec: PlacementSpec) -> Errors:
+    """What is wrong with a placement, as far as can be said without making its learner."""
     names = set(spec.items)
     if len(names) < len(spec.items):
-        yield "items", "a name stands there twice."
+        yield "items", "a name is there twice."
     if not 1 <= spec.slots <= max(1, len(names)):
         yield "slots", f"from 1 to the number of items, {len(names)}; got {spec.slots}."
-    yield from _unfit_budget(spec)
-    for what, number in (("users", spec.users), ("retention", spec.retention), ("sample", spec.sample)):
+    yield from _budget_errors(spec)
+    for field, number in (("users", spec.users), ("retention", spec.retention), ("sample", spec.sample)):
         if number is not None and not 1 <= number <= MOST:
-            yield what, f"at least 1, at most {MOST:.0e}; got {number}."
-    for what in ("deadline", "publish_interval"):
-        if not SHORTEST <= (given := getattr(spec, what)) <= LONGEST:
-            yield what, f"more than 0, from a thousandth of a second to a year; got {given} seconds."
+            yield field, f"at least 1, at most {MOST:.0e}; got {number}."
+    for field in ("deadline", "publish_interval"):
+        if not SHORTEST <= (given := getattr(spec, field)) <= LONGEST:
+            yield field, f"more than 0, from a thousandth of a second to a year; got {given} seconds."
     if not 0 <= spec.publish_delay <= LONGEST:
         yield "publish_delay", f"not below 0, at most a year; got {spec.publish_delay} seconds."
     if not 0 < spec.per_second <= FASTEST:
@@ -58,7 +58,7 @@ def unfit_placement(spec: PlacementSpec) -> Unfit:
         yield "caps", "each is a list of items and how many of them are shown at most."
 
 
-def _unfit_budget(spec: PopulationSpec | PlacementSpec) -> Unfit:
+def _budget_errors(spec: PopulationSpec | PlacementSpec) -> Errors:
     if not 0 < spec.epsilon <= EPSILON:
         yield "epsilon", f"more than 0, at most {EPSILON:g}; got {spec.epsilon}."
     if not 0 <= spec.delta < 1:

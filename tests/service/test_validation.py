@@ -1,4 +1,4 @@
-"""Facts that cannot be are refused by the site's file and by the API alike, and what may be is refused by neither."""
+"""Values that cannot be are refused in a site's file, with the field."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import msgspec
 import pytest
 
 from diminuendo.errors import InvalidInput
-from diminuendo.service.api import operators
-from diminuendo.service.api.bodies import PlanBody
-from diminuendo.service.records import PlacementSpec, PlanQuestion, PopulationSpec
+from diminuendo.service.records import PlacementSpec, PopulationSpec
 from diminuendo.service.site import read_site
-from tests.service.site import ITEMS, Site
+from tests.service.site import ITEMS
 
 BUDGETS: dict[str, list[float]] = {
     "epsilon": [0, -1, 1e308],
@@ -50,7 +48,7 @@ def toml(told: Any) -> str:
 
 
 def site_file(folder: Path, population: dict[str, Any], placement: dict[str, Any]) -> Path:
-    tables = {"[populations.people]": population, "[placements.home]": placement}
+    tables = {"[populations.users]": population, "[placements.home]": placement}
     lines = [
         line
         for table, told in tables.items()
@@ -65,7 +63,7 @@ def test_a_site_file_refuses_it(tmp_path: Path, field: str, given: Any) -> None:
     with pytest.raises(InvalidInput, match=rf"placements.home: .*{field}"):
         read_site(site_file(tmp_path, {}, GOOD | {field: given}))
     if field in BUDGETS:
-        with pytest.raises(InvalidInput, match=rf"populations.people: .*{field}"):
+        with pytest.raises(InvalidInput, match=rf"populations.users: .*{field}"):
             read_site(site_file(tmp_path, {field: given}, GOOD))
 
 
@@ -87,35 +85,6 @@ def test_a_site_file_refuses_what_is_no_number(tmp_path: Path, field: str, given
     path.write_text(path.read_text().replace(str(math.pi), given))
     with pytest.raises(InvalidInput, match=field):
         read_site(path)
-
-
-def test_the_api_refuses_it_and_names_the_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    site = Site(tmp_path)
-
-    async def planned(question: PlanQuestion) -> PlanBody:
-        return PlanBody({"sentence": "a promise"})
-
-    monkeypatch.setattr(operators, "planned", planned)
-
-    async def work() -> None:
-        async def make(what: str, body: Any) -> Any:
-            return await site.ask("POST", f"/v1/{what}", body, key="operate")
-
-        for field, several in SPEC.items():
-            for given in several:
-                wrong = GOOD | {field: given}
-                result = await make("placements", {"name": "home", "spec": wrong})
-                assert (result.problem, result.json["pointer"]) == ("field", f"/facts/{field}"), (
-                    field,
-                    given,
-                )
-        for field, several in BUDGETS.items():
-            for given in several:
-                result = await make("populations", {"name": "guests", field: given})
-                assert (result.problem, result.json["pointer"]) == ("field", f"/{field}"), (field, given)
-        assert (await make("placements", {"name": "home", "spec": GOOD})).status == 201
-
-    site.run(work)
 
 
 def test_every_number_of_the_spec_is_among_them() -> None:
