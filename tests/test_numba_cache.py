@@ -26,7 +26,7 @@ from diminuendo.objectives.family import _KERNELS
 
 PROGRAM = """
 from diminuendo import NoisyOr, user
-from diminuendo.objectives.person import _value_of
+from diminuendo.objectives.user import _value_of
 print(user(NoisyOr(), {0: 0.5}, 2).value([0]), sum(_value_of.stats.cache_hits.values()))
 """
 
@@ -78,7 +78,7 @@ def test_a_change_in_another_file_is_noticed(tmp_path: Path) -> None:
     family.write_text(
         family.read_text().replace("return float(1.0 - state[at])", "return float(2.0 - state[at])")
     )
-    # The kernel in person.py is compiled anew. Nobody sits there, so nothing is said.
+    # The kernel in user.py is compiled anew. Nobody sits there, so nothing is said.
     assert run_at_terminal(tmp_path, terminal=False) == (["1.5", "0"], [])
     family.write_text(family.read_text().replace("NoisyOrTable", "OtherTable"))
     assert run(tmp_path) == ["1.5", "0"]  # although what is on disk names a type that is no more
@@ -97,7 +97,7 @@ def test_what_a_file_builds_on_is_what_python_says() -> None:
 
 
 def test_kernels_that_ask_a_family_build_on_all_families() -> None:
-    result = {str(path.relative_to(ROOT)) for path in closure(ROOT / "objectives" / "person.py")}
+    result = {str(path.relative_to(ROOT)) for path in closure(ROOT / "objectives" / "user.py")}
     assert {f"objectives/{name}.py" for name in ("noisy_or", "coverage", "mixture", "family")} <= result
     assert "privacy/ledger.py" not in result
 

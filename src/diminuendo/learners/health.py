@@ -6,10 +6,10 @@ totals, their laws and public counts alone, so it is post-processing and costs n
 
 Two bets are made on each total, at odds that are fair, or worse, if what they bet against is true; each gains on
 average as fast as such a bet can if the other side is true. The first bets against a *healthy* learner, whose chosen
-slates earn at least `floor` per answer. If it has multiplied its stake by a thousand, and the second has not tripled
-its own, there is no signal. The second bets against silence; if it has multiplied its stake by a thousand, there is a
-signal. By Ville's inequality either happens wrongly with probability at most
-1/1000 over a whole run, whenever it is read (docs/maths/health.md, Theorems H2 and H3).
+slates earn at least `floor` per answer; where it has multiplied its stake by a thousand, and the second has not tripled
+its own, there is no signal. The second bets against silence; where it has, there is one. By Ville's inequality either
+happens wrongly with probability 1/1000 at most over a whole run, whenever it is read (docs/maths/health.md, Theorems H2
+and H3).
 """
 
 from __future__ import annotations
