@@ -22,7 +22,7 @@ from diminuendo.service.store import find_store, open_store
 from diminuendo.service.store.fencing import CLOSED
 from diminuendo.service.store.rolled_back import adopt, refuse_older, refuse_unknown
 from diminuendo.service.store.sql import Store
-from diminuendo.service.trainer.made import budget_of, made
+from diminuendo.service.trainer.learners import budget_of, make_learner
 from diminuendo.service.trainer.private_keys import make_master, read_masters
 from diminuendo.service.trainer.response_count import ResponseCount
 
@@ -154,7 +154,7 @@ def budget_errors(
             )
             continue
         try:
-            learner = made(spec, Ledger(budget).named(placed), lambda: 0.0, SeededSource(0))
+            learner = make_learner(spec, Ledger(budget).named(placed), lambda: 0.0, SeededSource(0))
             RemoteRounds(learner)
             costs += ResponseCount(spec, Ledger(budget)).cost
         except DiminuendoError as error:
