@@ -44,6 +44,10 @@ class WrongFeedback(DiminuendoError, TypeError):
     """`observe` was given a kind of feedback that this learner does not read."""
 
 
+class UserCodeStopped(DiminuendoError, RuntimeError):
+    """A user's code raised what is no Exception, such as SystemExit; the learner that called it is unusable."""
+
+
 class UnknownEvent(DiminuendoError, ValueError):
     """A privacy cost that an accountant has no rule for; it is refused rather than guessed."""
 

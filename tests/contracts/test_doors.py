@@ -22,7 +22,7 @@ from diminuendo import (
     restore,
 )
 from diminuendo.contract.case import N_ITEMS, SLOTS, USERS, Case
-from diminuendo.errors import DiminuendoError, InvalidInput, OutOfRange, WrongFeedback
+from diminuendo.errors import DiminuendoError, InvalidInput, OutOfRange, UserCodeStopped, WrongFeedback
 from diminuendo.learners.base.contribution_bound import silenced
 from diminuendo.learners.base.entry import AnyEntry
 from diminuendo.learners.base.feedback import Anything, simulate_feedback
@@ -426,6 +426,90 @@ def test_a_private_context_that_raises_is_a_missing_one(case: Case, error: Excep
             learner.observe(decision, simulate_feedback(USERS, t, decision.slate, case.feedback))
     assert slates[0] == slates[1] == slates[2]
     assert learners[0].snapshot() == learners[1].snapshot() == learners[2].snapshot()
+
+
+ENDS = [KeyboardInterrupt("telling"), SystemExit("telling"), GeneratorExit("telling")]
+
+
+def unusable(learner: Learner, case: Case, kept: bytes) -> None:
+    """It says so at every door; restored from its snapshot it goes on."""
+    for door in (learner.choose, partial(learner.choose_many, 2), learner.release, learner.snapshot):
+        with pytest.raises(InvalidInput, match=r"restore\(\)"):
+            door()
+    again = restore(kept, rng=SeededSource(5))
+    decision = again.choose()
+    again.observe(decision, simulate_feedback(USERS, 1, decision.slate, case.feedback))
+
+
+def ended(door: Callable[[], Any]) -> None:
+    with pytest.raises(UserCodeStopped, match=r"restore\(\)") as result:
+        door()
+    error: BaseException | None = result.value
+    while error is not None:
+        assert "telling" not in repr(error)
+        error = error.__cause__ or error.__context__
+
+
+@pytest.mark.parametrize("error", ENDS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("case", having("contexts"), ids=repr)
+def test_a_context_that_ends_programs_breaks_the_learner(case: Case, error: BaseException) -> None:
+    raising: list[Any] = [RaisingMapping(error), Raising(error), [Raising(error)]]
+    for context in raising:
+        learner = made(case.kind, case.feedback, contexts=GROUPS)
+        learner.choose(context="a")
+        kept = learner.snapshot()
+        ended(partial(learner.choose, context=context))
+        unusable(learner, case, kept)
+
+
+@pytest.mark.parametrize("error", ENDS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("case", having("exclusions"), ids=repr)
+def test_exclusions_that_end_programs_break_the_learner(case: Case, error: BaseException) -> None:
+    learner = made(case.kind, case.feedback, exclusions=True)
+    learner.choose(exclude=Raising(RuntimeError("telling")))  # what raises an Exception excludes nothing
+    kept = learner.snapshot()
+    ended(partial(learner.choose, exclude=Raising(error)))
+    unusable(learner, case, kept)
+
+
+@pytest.mark.parametrize("error", ENDS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("case", full(), ids=repr)
+def test_feedback_that_ends_programs_breaks_the_learner(case: Case, error: BaseException) -> None:
+    for many in (False, True):
+        learner = made(case.kind, case.feedback)
+        decision = learner.choose()
+        kept = learner.snapshot()
+        for _ in range(ROUNDS - 1):  # some ask only those who are explored, or at the next release
+            said = Raising(error)
+            try:
+                shown = learner.choose()
+                learner.observe_many([shown], [said]) if many else learner.observe(shown, said)
+            except UserCodeStopped:
+                break
+        else:
+            pytest.fail("nobody was asked")
+        with pytest.raises(InvalidInput, match=r"restore\(\)"):
+            learner.observe(decision, REAL)
+        with pytest.raises(InvalidInput, match=r"restore\(\)"):
+            learner.choose()
+        again = restore(kept, rng=SeededSource(5)) if case.kind.private else case.fresh()
+        again.observe(again.choose(), REAL)
+
+
+@pytest.mark.parametrize("error", ENDS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("case", [case for case in menus() if case.feedback == "full"], ids=repr)
+def test_feedback_that_ends_programs_breaks_the_learner_remote_rounds(
+    case: Case, error: BaseException
+) -> None:
+    learner, door, rows = away(case)
+    door.record_arrivals(0, [True] * len(rows))
+    kept = learner.snapshot()
+    said = Raising(error)
+    learner.policy.reader = type("Reader", (), {"kinds": frozenset({"full"}), "__call__": said._raise})()
+    ended(lambda: door.answered([0], rows[:1], None, [said]))
+    with pytest.raises(InvalidInput, match=r"restore\(\)"):
+        door.answered([1], rows[1:2], None, [REAL])
+    unusable(learner, case, kept)
 
 
 def test_wrong_feedback_is_no_end() -> None:

@@ -203,7 +203,8 @@ class PointLearner(ABC):
         -----
         Late and repeated feedback changes nothing and looks the same.
         """
-        gradients: Any = call_untrusted(lambda: getattr(objective, "gradients", None))
+        with self._guard.user_code():
+            gradients: Any = call_untrusted(lambda: getattr(objective, "gradients", None))
         if not callable(gradients):
             raise WrongFeedback(
                 "Expected an objective with gradients(points), as in diminuendo.continuous; "
@@ -213,7 +214,8 @@ class PointLearner(ABC):
             return
         asked = self._asked(place)
         shape = asked.shape
-        said = call_untrusted(lambda: _validate.as_floats(gradients(asked)))
+        with self._guard.user_code():
+            said = call_untrusted(lambda: _validate.as_floats(gradients(asked)))
         with self._guard.lock:
             if (place := self._place(decision)) is None:  # asked again: an objective is foreign code
                 return

@@ -14,6 +14,7 @@ is driven this way publishes what it would if all of it had happened here, with 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.decisions import shown
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.policy import MenuPolicy
+from diminuendo.privacy.process_guard import call_user
 from diminuendo.streams.users import Users
 from diminuendo.types import EMPTY_SLOT, Decision, Ints, Items
 
@@ -117,7 +119,8 @@ class RemoteRounds:
             )
         frame.guard.check(once=False)
         sound = np.flatnonzero(self._sound(shown_rows, kinds) & (numbers >= 0))
-        readable, answers = self._read(sound, numbers, shown_rows, feedback)
+        with frame.guard.user_code():
+            readable, answers = self._read(sound, numbers, shown_rows, feedback)
         with frame.guard.answers, frame.guard.lock:
             if frame.rounds and not decisions.arrived.any():  # by public facts alone: not by who responded
                 raise InvalidInput(
@@ -156,8 +159,7 @@ class RemoteRounds:
         for each in which.tolist():
             try:
                 decision = Decision(int(rounds[each]), shown(rows[each]))
-                with np.errstate(all="ignore"):
-                    answers[each] = reader(frame, decision, feedback[each])
+                answers[each] = call_user(partial(reader, frame, decision, feedback[each]))
             except Exception:  # what cannot be read counts as nothing
                 continue
         return np.array(list(answers), dtype=np.int64), answers

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.errors import InvalidInput, LedgerInUse
+from diminuendo.errors import InvalidInput, LedgerInUse, UserCodeStopped
 
 Answer = TypeVar("Answer")
 
@@ -60,6 +60,20 @@ class ProcessGuard:
             )
 
     @contextmanager
+    def user_code(self) -> Iterator[None]:
+        """Call users' code in here. If it ends programs, the learner is unusable, and the error says nothing of it."""
+        try:
+            yield
+            return
+        except Stopped:
+            self.broken = True
+        raise UserCodeStopped(
+            "A user's code raised what is no Exception, such as SystemExit or KeyboardInterrupt. The learner that "
+            "called it cannot go on: restore() the last snapshot, or make a new learner; and call no code that ends "
+            "programs."
+        )
+
+    @contextmanager
     def learning(self) -> Iterator[None]:
         """Learn in here. Any failure leaves the learner unusable."""
         try:
@@ -81,13 +95,29 @@ def all_or_nothing(arrays: Iterable[NDArray[Any]]) -> Iterator[None]:
         raise
 
 
-def call_untrusted(call: Callable[[], Answer]) -> Answer | None:
-    """Call a user's own code. None if it raises an exception, which may hold private data and is not passed on."""
+class Stopped(BaseException):
+    """A user's code raised what is no Exception. ProcessGuard.user_code turns it into an error; `except Exception`
+    cannot hide it."""
+
+
+def call_user(call: Callable[[], Answer]) -> Answer:
+    """Call a user's own code. Exceptions are passed on; what is no Exception is Stopped."""
     with np.errstate(all="ignore"):
         try:
             return call()
         except Exception:
-            return None
+            raise
+        except BaseException:
+            pass  # not even as a context of the next error: it may hold private data
+    raise Stopped
+
+
+def call_untrusted(call: Callable[[], Answer]) -> Answer | None:
+    """Call a user's own code. None if it raises an exception, which may hold private data and is not passed on."""
+    try:
+        return call_user(call)
+    except Exception:
+        return None
 
 
 _ALL: weakref.WeakSet[ProcessGuard] = weakref.WeakSet()

@@ -20,7 +20,7 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.privacy.process_guard import call_untrusted
+from diminuendo.privacy.process_guard import call_untrusted, call_user
 from diminuendo.types import Ints
 
 Context: TypeAlias = Mapping[str, Any] | Sequence[Any] | str | int | None
@@ -181,7 +181,7 @@ class Contexts:
             If a public context is not listed. A private one never raises.
         """
         # Foreign objects may raise whatever they like.
-        known = call_untrusted(lambda: self._by_column(context)) if self.private else self._by_column(context)
+        known = (call_untrusted if self.private else call_user)(lambda: self._by_column(context))
         given = known or [(column, None) for column in self.columns]
         result = [self._checked(column, value) for column, value in given]
         return int(np.ravel_multi_index([number + 1 for number in result], self._shape))

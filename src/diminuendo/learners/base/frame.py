@@ -431,7 +431,8 @@ class Frame:
         """The type of the next user, alone in an array."""
         if self.contexts is None:
             return self.types_of(context, 1)
-        return np.array([self.contexts.type_of(context)], dtype=np.int64)
+        with self.guard.user_code():
+            return np.array([self.contexts.type_of(context)], dtype=np.int64)
 
     def types_of(self, table: Any, rounds: int) -> Ints:
         """Context ids of the next users; empty without contexts."""
@@ -441,7 +442,10 @@ class Frame:
                     f"This {self.name!r} was made without contexts; make it with contexts=Contexts(..)."
                 )
             return NOBODY
-        return np.zeros(rounds, dtype=np.int64) if table is None else self.contexts.types_of(table, rounds)
+        with self.guard.user_code():
+            return (
+                np.zeros(rounds, dtype=np.int64) if table is None else self.contexts.types_of(table, rounds)
+            )
 
     def exclusions_of(self, given: Any, users: int) -> Exclusions:
         """What the next users exclude; empty without exclusions."""
@@ -450,7 +454,8 @@ class Frame:
                 f"This {self.name!r} was made without exclusions; make it with exclusions=True, if its recipe takes "
                 "them, as those of 'private' do."
             )
-        return exclusions_of(given, users, self.n_items)
+        with self.guard.user_code():
+            return exclusions_of(given, users, self.n_items)
 
     def __getstate__(self) -> dict[str, Any]:
         if self.limited:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _snapshots, _validate
-from diminuendo.errors import DiminuendoError, InvalidInput, refuse_copies
+from diminuendo.errors import DiminuendoError, InvalidInput, UserCodeStopped, refuse_copies
 from diminuendo.learners.base.contribution_bound import Identity, silenced
 from diminuendo.learners.base.feedback import refusal
 from diminuendo.learners.base.feedback_window import FeedbackWindow, answered_in_time
@@ -27,6 +27,7 @@ from diminuendo.learners.health import Health
 from diminuendo.privacy.budget import Budget, Guarantee, Unit
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.process_guard import call_user
 from diminuendo.randomness.sources import RandomSource
 from diminuendo.streams.contexts import Context, Contexts
 from diminuendo.streams.exclusions import Exclusions
@@ -301,7 +302,7 @@ class Learner:
         self, user_ids: Sequence[Any] | NDArray[Any], types: Ints, excluded: Exclusions, release: bool
     ) -> list[Decision]:
         frame, policy, decisions = self._frame, self.policy, list[Decision]()
-        with frame.guard.everything() if release else frame.guard.lock:
+        with frame.guard.user_code(), frame.guard.everything() if release else frame.guard.lock:
             frame.admit(len(user_ids))
             sampled = frame.in_sample(len(user_ids))
             while len(decisions) < len(user_ids):
@@ -386,6 +387,8 @@ class Learner:
         for number, (decision, feedback) in enumerate(zip(decisions, feedbacks, strict=True)):
             try:
                 answers.append(self._read(decision, feedback))
+            except UserCodeStopped:
+                raise
             except Exception as error:  # foreign objects may raise whatever they like
                 refused.append(f"Number {number}: {refusal(error)}")
         guard = self._frame.guard
@@ -393,6 +396,8 @@ class Learner:
             for answer in answers:
                 try:
                     self._learn(*answer)
+                except UserCodeStopped:
+                    raise
                 except DiminuendoError as error:
                     refused.append(f"Round {answer[0].round}: {refusal(error)}")
         if refused:
@@ -401,14 +406,14 @@ class Learner:
     def _read(self, given: Decision | DecisionId, feedback: Any) -> tuple[Decision, Any]:
         """The decision, and the answer that the policy learns from; refused before anything is changed."""
         decision = self._frame.decision_of(given)
-        with np.errstate(all="ignore"):
-            return decision, self.policy.reader(self._frame, decision, feedback)
+        with self._frame.guard.user_code():
+            return decision, call_user(lambda: self.policy.reader(self._frame, decision, feedback))
 
     def _learn(self, decision: Decision, answer: Any) -> None:
         place = self._frame.decisions.find(decision)
         if place is not None:
             self._frame.decisions.close(place)
-            with self._frame.learning():
+            with self._frame.guard.user_code(), self._frame.learning():
                 self.policy.learn(place, answer)
 
     @property
@@ -445,7 +450,7 @@ class Learner:
         OverBudget
             If the ledger cannot pay. Nothing was drawn.
         """
-        with self._frame.guard.releasing:
+        with self._frame.guard.user_code(), self._frame.guard.releasing:
             self._frame.guard.check(self._frame.limited)
             while self.due():
                 self.policy.release()
@@ -515,11 +520,11 @@ class Learner:
         users = users if responded is None else silenced(users, responded)
         done = 0
         while (before := done) < len(users):
-            with frame.guard.everything(), frame.choosing():
+            with frame.guard.user_code(), frame.guard.everything(), frame.choosing():
                 frame.admit(len(users) - done)  # each time: others may have chosen meanwhile
                 self._release_what_is_due()
                 frame.who_comes(done, types, excluded, responded, sampled)
-                with frame.learning():
+                with frame.guard.user_code(), frame.learning():
                     done = policy.replay(users, slates, done)
                     frame.pass_by(slates[before:done], counted, before, policy.record_arrivals)
                 if done < len(users):
