@@ -35,7 +35,7 @@ KINDS: list[tuple[Maker, dict[str, Any]]] = [
     *((make, {"noise": pure, "releases": 7}) for make, pure in PURE.items()),
     (frank_wolfe, {"noise": "gamma", "calibration": "paper"}),
 ]
-EVERY = pytest.mark.parametrize(("make", "how"), KINDS, ids=str)
+EVERY = pytest.mark.parametrize(("make", "how"), KINDS, ids=lambda part: getattr(part, "__name__", str(part)))
 
 
 # Rounds and feedback.
