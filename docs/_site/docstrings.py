@@ -82,7 +82,11 @@ def _show_recipes(module: griffe.Module, exported: set[str]) -> None:
     """An entry of the table of learners is called like its recipe: show it as that function, under its own name."""
     for name, member in list(module.members.items()):
         called = member.value if isinstance(member, griffe.Attribute) else None
-        if name not in exported or not isinstance(called, griffe.ExprCall) or str(called.function) != "Entry":
+        if (
+            name not in exported
+            or not isinstance(called, griffe.ExprCall)
+            or str(called.function) not in ("Entry", "slate_entry")
+        ):
             continue
         recipe = module.members[str(called.arguments[1])]
         assert isinstance(recipe, griffe.Function)

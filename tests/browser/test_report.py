@@ -62,7 +62,7 @@ def test_the_page_looks_right(tab: Browser, page: Path, tmp_path: Path, width: i
     assert tab.ask("document.documentElement.scrollWidth") == width, "the page does not scroll sideways"
     assert tab.ask(WIDEST) <= width, "nothing but tables, in boxes of their own, is wider than the window"
     boxes = tab.ask(BOXES)
-    assert len(boxes) == 10 + 7
+    assert len(boxes) == 10 + 5
     seen = imread(tab.screenshot(tmp_path / "page.png"))
     assert seen.shape[1] == width
     for left, top, wide, high, natural in boxes:

@@ -40,7 +40,7 @@ JOINT = (
     "probability of anything that others may come to see is at most e^1 = 2.72 times what it would be had anything "
     "else been known of them, or had they answered anything else, or nothing, plus at most one in a million. Others "
     "are all but this user, together: all who see every slate but theirs and every released number, whatever else "
-    "they know and however long they compute. A user's own slates follow from what is known of them; whoever sees "
+    "they know and however long they compute. A user's own slates follow from what is known of them; a reader of "
     "these slates may learn it. That a user came is not hidden. This is joint (1, 0.000001)-differential privacy "
     "(replace one round with its context), proved in docs/maths/x.md of diminuendo. It holds where random numbers "
     "come from the operating system and stay secret, where every answer is given to the decision that it answers, and "

@@ -120,7 +120,7 @@ class Counts(ABC):
             Bins.
         ticks : sequence of int
             Fixed-point units for each of them.
-        lot : int, default -1
+        histogram : int, default -1
             Which open histogram, the oldest first.
         """
         np.add.at(
@@ -248,7 +248,7 @@ class PrivateCounts(Counts):
         ----------
         secret : SecretRandomness
             Source of the noise.
-        lot : int, default 0
+        histogram : int, default 0
             Which open histogram, the oldest first.
 
         Returns

@@ -37,7 +37,7 @@ def reservoir(policy: Any, broken: bool) -> None:
     """The sample is drawn among answers, as reservoirs are: who answers may take the place of somebody who did before,
     and each who is left stands for as many as have answered."""
     memory, rng, rounds, heard = policy._memory, np.random.default_rng(5), list[int](), [0]
-    everybody = memory._asked
+    everybody = memory._participants
 
     def replace(number: int) -> None:
         rounds.append(number)
@@ -50,7 +50,7 @@ def reservoir(policy: Any, broken: bool) -> None:
 
     _whenever_somebody_is_kept(policy, replace)
     if broken:
-        memory._asked = asked
+        memory._participants = asked
 
 
 def forgotten_by_answers(policy: Any, broken: bool) -> None:
@@ -69,13 +69,13 @@ def forgotten_by_answers(policy: Any, broken: bool) -> None:
 def forgotten_and_still_asked(policy: Any, broken: bool) -> None:
     """Who is too old is not charged for any more, and is asked as if nothing had been said of that."""
     memory = policy._memory
-    everybody = memory._asked
+    everybody = memory._participants
 
     def asked(weights: Ints, factors: Floats) -> Any:
         return everybody(np.where(weights == 0, weights.max(), weights), factors)
 
     if broken:
-        memory._asked, memory.forget = asked, lambda before: None
+        memory._participants, memory.forget = asked, lambda before: None
 
 
 def last_counted_again(policy: Any, broken: bool) -> None:

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.menu import Chooser
 from diminuendo.learners.base.policy import MenuPolicy
@@ -31,7 +32,8 @@ class QuestionPolicy(MenuPolicy):
     def __init__(
         self, frame: Frame, budget: Budget, counts: Counts, questions: Questions, known: KnownBeforehand
     ) -> None:
-        assert frame.horizon is not None
+        if frame.horizon is None:  # there would be no bound on one user's rounds
+            raise InvalidInput(f"{frame.name!r} plans for a number of rounds; give a horizon.")
         self.frame, self.reader, self._horizon = frame, questions.reader, frame.horizon
         self.budget = budget if counts.noisy else None
         self._epsilon = budget.epsilon
