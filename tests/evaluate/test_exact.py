@@ -81,7 +81,7 @@ def terms(method: str, log: Log, target: dict[Slate, float]) -> Floats:
     return METHODS[method].terms(log, policy, weights_of(log, policy))
 
 
-def test_all_rng_are_counted() -> None:
+def test_all_random_outcomes_are_counted() -> None:
     assert sum(likely for likely, _ in World(REWARDS, adaptive).runs()) == 1
 
 

@@ -35,7 +35,7 @@ def made(name: str = "overlap-greedy", sample: int = 4, seed: int = 3, **more: A
     return dim.make(name, WORLD, rng=dim.SeededSource(seed), sample=sample, **more)
 
 
-def test_rng_are_one_in_so_many_and_do_not_depend_on_how_they_are_asked_for() -> None:
+def test_one_user_in_m_is_sampled_however_rounds_are_requested() -> None:
     sample = PublicSample(5, PublicSource(dim.SeededSource(1)))
     whole = sample.heads(0, 20_000)
     parts = np.concatenate([sample.heads(first, 7) for first in range(0, 2002, 7)])

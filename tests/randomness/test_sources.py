@@ -70,7 +70,7 @@ def test_using_one_stream_does_not_move_the_other() -> None:
     np.testing.assert_array_equal(rng.public(3), SeededSource(5).public(80)[77:])
 
 
-def test_only_the_systems_rng_are_secure() -> None:
+def test_only_the_system_source_is_secure() -> None:
     assert SystemSource().secure
     assert not SeededSource(1).secure
     assert SecretRandomness(SystemSource()).secure

@@ -60,8 +60,8 @@ def check_no_rng_in_a_snapshot(case: Case) -> None:
     assert one.snapshot() == other.snapshot()
 
 
-def check_rng_are_the_systems_unless_asked(case: Case) -> None:
-    """Coins are secure unless a seed is given, and the guarantee says which."""
+def check_default_rng_is_the_system_source(case: Case) -> None:
+    """Randomness is secure unless a seed is given, and the guarantee says which."""
     learner = case.made(Setting(N_ITEMS, SLOTS, 100, case.feedback))
     assert isinstance(learner.rng, SystemSource)
     assert learner.guarantee.secure_rng

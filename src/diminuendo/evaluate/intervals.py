@@ -29,7 +29,7 @@ SHARES: Floats = 1 / (STEPS * (STEPS + 1))
 
 
 def normal(terms: Floats, confidence: float) -> tuple[float, float]:
-    """Mean and deviation of the terms, as if there were many."""
+    """Confidence interval of the mean by the central limit theorem."""
     spread = stats.norm.isf((1 - confidence) / 2) * terms.std(ddof=1) / math.sqrt(len(terms))
     return float(terms.mean() - spread), float(terms.mean() + spread)
 

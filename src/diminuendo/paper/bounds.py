@@ -145,7 +145,7 @@ def printed_bandit_lemma(
     Returns
     -------
     float
-        Expected (1 - 1/e)-regret of the run, at most; T or more says nothing.
+        Expected regret of one expert, at most; T or more says nothing.
     """
     n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
     exploring = checked_exploring(exploring)
@@ -406,7 +406,7 @@ def printed_pure_experts(n_items: int, slots: int, rounds: int, epsilon: float) 
 def greedy_from_experts(regrets: Iterable[float]) -> float:
     """Proposition 3: the experts' regrets, negative ones counted as 0, add up to a bound on the (1 - 1/e)-regret.
 
-    Printed without the last clause, and false without it (erratum 17).
+    The paper does not count negative regrets as 0; without that it is false (erratum 17).
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ def given(name: str, setting: Setting, contexts: Contexts | None) -> Setting:
     if contexts is None:
         raise InvalidInput(
             f"{name} is for users with contexts; name their columns (--context on the command line, "
-            f"people.with_contexts(..)), or take {plain_name(name)}."
+            f"users.with_contexts(..)), or take {plain_name(name)}."
         )
     if name.endswith(SEPARATE) and contexts.private:
         raise InvalidInput(

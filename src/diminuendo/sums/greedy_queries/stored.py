@@ -99,11 +99,11 @@ class StoredUsers:
         query_weights: QueryWeights,
         secret: SecretRandomness,
     ) -> GreedyRelease:
-        """Begin release `number`: users of batch j enter with weights[j]. Charged here, before anything is drawn.
+        """Begin release `number`, in which users of batch j have weights[j]. Charge it before anything is drawn.
 
-        `sigmas` are the deviations of the plan, on singles and on rows; the focus shares their cost out anew. The focus
-        is kept with the release: after a crash the same number and weights go on with it, and with what was drawn
-        before, whatever focus is given then.
+        `sigmas` are the planned deviations of singleton values and of marginal losses; query weights divide the same
+        cost anew. They are stored with the release. After a crash, calling again with the same number and weights
+        resumes with the stored query weights and earlier draws; the argument is then ignored.
         """
         whole, query_weights = _checked_weights(weights), checked_query_weights(query_weights, self.n_items)
         paid = self._bought(number, whole, sigmas, "a chain over")
@@ -120,9 +120,9 @@ class StoredUsers:
         query_weights: QueryWeights,
         secret: SecretRandomness,
     ) -> SwapRelease:
-        """In place of the chain of release `number`, at its price: one question, around a slate.
+        """Publish a swap query around a slate as release `number`, in place of a query sequence of the same cost.
 
-        `sigmas`: those of the chain. What was bought as one of the two is never the other.
+        `sigmas`: those of the query sequence. A number that was charged as one kind is refused as the other.
         """
         whole, shown = _checked_weights(weights), checked_slate(slate, self.n_items)
         query_weights = checked_query_weights(query_weights, self.n_items)
@@ -140,7 +140,7 @@ class StoredUsers:
         query_weights: SharedQueryWeights,
         secret: SecretRandomness,
     ) -> tuple[GreedyRelease, CellRelease]:
-        """As `focused`, at the same price, with a chain for each type, and with cells of columns besides."""
+        """As `begin_greedy` at the same cost, with a query sequence per context and sums in cells of columns."""
         whole, paid, kept = self._shared(number, weights, sigmas, query_weights, "a chain over", secret)
         shifts, users = (
             squared_shifts(self.n_items, self.clip),
@@ -161,7 +161,7 @@ class StoredUsers:
         query_weights: SharedQueryWeights,
         secret: SecretRandomness,
     ) -> tuple[SwapRelease, CellRelease]:
-        """As `around`, at the same price, with cells of columns besides."""
+        """As `swap` at the same cost, and sums in cells of columns."""
         shown = checked_slate(slate, self.n_items)
         about = f"{AROUND} {len(shown)} of"
         whole, paid, kept = self._shared(number, weights, sigmas, query_weights, about, secret)
