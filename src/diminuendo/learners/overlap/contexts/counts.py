@@ -60,13 +60,6 @@ class TypeCounts:
             return response_rate * counted / users
         return self._published_types()
 
-    def users_in(self, batch: int, response_rate: float, users: float) -> Floats:
-        """How many users of each type answer in a batch, of `users` in all. Of private contexts: as was published."""
-        if not self.contexts.private:
-            arrived: Floats = self._by_type[batch].astype(np.float64)
-            return response_rate * arrived
-        return users * self._published_types()
-
     def _published_types(self) -> Floats:
         """Shares of types by those of values, columns independent."""
         result = np.ones(self.contexts.n_types)
