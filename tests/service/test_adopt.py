@@ -320,7 +320,7 @@ def test_the_command_refuses_a_restored_store_and_adopts_it(tmp_path: Path) -> N
         CliRunner().invoke(app, ["apply", str(tmp_path / "site.toml"), *more])
         for more in ([], ["--adopt"], [])
     )
-    assert isinstance(refused.exception, InvalidInput)
+    assert isinstance(refused.exception, LedgerDamaged)
     assert "--adopt" in str(refused.exception)
     assert "Adopted: population users~1 is closed." in " ".join(adopted.output.split())
     assert (adopted.exit_code, again.exit_code) == (0, 0)

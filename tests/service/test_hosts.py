@@ -261,7 +261,7 @@ def cut_off(machines: Machines, cut: Callable[[str], None], heal: Callable[[str]
         until = time.monotonic()
         heal(lost)
     decided = machines.users.during(lost, began + 0.5, until, "decisions")
-    refused = machines.users.during(lost, began + 0.5, until, "answers")
+    refused = machines.users.during(lost, began + 0.5, until, "feedback")
     print(
         f"{lost} was cut off, {other} led after {took:.1f} s; {len(decided)} decisions, "
         f"in at most {longest(decided):.2f} s; {len(refused)} refused, "
@@ -287,7 +287,7 @@ def longest(asked: list[Asked]) -> float:
 
 
 def taken(machines: Machines, machine: str, since: float) -> bool:
-    asked = machines.users.during(machine, since, time.monotonic(), "answers")
+    asked = machines.users.during(machine, since, time.monotonic(), "feedback")
     return any(0 < each.status < 300 for each in asked)
 
 

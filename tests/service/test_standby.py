@@ -157,7 +157,7 @@ def refuses(site: Playing, notes: str, capfd: pytest.CaptureFixture[str]) -> Non
         tokens = [each["token"] for each in json.loads(content)["decisions"]]
         assert not any(known_tokens.open(token).counts for token in tokens), "with fallback slates"
         answers = [{"token": token, "reward": 1.0} for token in tokens]
-        assert asked(site.door, site.key, "answers", answers)[0] == 503, "nothing is acknowledged"
+        assert asked(site.door, site.key, "feedback", answers)[0] == 503, "nothing is acknowledged"
         assert asked(site.door, site.key, "readyz")[0] == 503, "and it is not ready"
 
 

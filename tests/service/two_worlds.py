@@ -213,7 +213,7 @@ class Side:
         self.waiting = [each for each in self.waiting if each[0] > now]
         mine = [AnswerRow(1, number, encrypted) for _, what, number, encrypted in due if what == "say"]
         if self.hers.kind == "object":
-            mine += [AnswerRow(1, self.her_round, None), AnswerRow(2**70, -3, b""), AnswerRow(9, 0, b"x")]  # type: ignore[arg-type]
+            mine += [AnswerRow(1, self.her_round, b""), AnswerRow(9, 0, b"x")]
         rows = [*mine, *rows] if first else [*rows, *mine]
         if rows:
             store.put(rows)

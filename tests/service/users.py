@@ -126,7 +126,7 @@ class Users:
         sent = [{"token": each["token"], "reward": 1.0} for each in [*response_rate, response_rate[0]]]
         began, kept = time.monotonic(), False
         while not kept:
-            kept, now = self._ask(door, "answers", sent) is not None, time.time()
+            kept, now = self._ask(door, "feedback", sent) is not None, time.time()
             if kept or time.monotonic() >= began + self._retry_for:
                 break
             time.sleep(0.05)
